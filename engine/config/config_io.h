@@ -1,0 +1,36 @@
+// Reading, writing, checking and naming a RunConfig. All of it follows from the field lists.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/base/result.h"
+#include "engine/config/run_config.h"
+
+namespace stacklab {
+
+// Reads a config from JSON text or a file. Unknown keys, wrong types and values out of range are errors that name the file, the
+// key, what was found and the nearest known name. Missing keys keep their defaults. Duplicate keys are refused.
+Result<RunConfig> parse_config(std::string_view json, std::string_view source_name);
+Result<RunConfig> load_config(const std::filesystem::path& file);
+
+// Pretty JSON with every key, two-space indented, in the order of the field lists; numbers read back exactly.
+std::string to_json(const RunConfig& config);
+
+// Applies "section.key=value" (from --set). Errors as parse_config's.
+Status set_field(RunConfig& config, std::string_view assignment);
+
+// What the config says as a whole: divisibility (heads by KV heads, batch by sequence length, ...), lengths, warm-up against the run, and
+// that this build can do what is asked. Called by load_config's users before anything starts.
+Status validate(const RunConfig& config);
+
+// Canonical JSON of the identity fields (model, optim, data, train): sorted keys, no spaces, shortest round-trip numbers; keys added
+// after the first release are left out while they have their default.
+std::string canonical_json(const RunConfig& config);
+
+// SHA-256 of canonical_json, first 12 hex digits: the run's id.
+std::string config_hash(const RunConfig& config);
+
+}  // namespace stacklab

@@ -1,0 +1,52 @@
+#include "engine/run/run.h"
+
+#include <array>
+#include <utility>
+
+namespace stacklab {
+namespace {
+
+constexpr std::array<std::pair<RunState, std::string_view>, 8> state_words = {{
+    {RunState::queued, "queued"},
+    {RunState::running, "running"},
+    {RunState::paused, "paused"},
+    {RunState::stopping, "stopping"},
+    {RunState::finished, "finished"},
+    {RunState::failed, "failed"},
+    {RunState::killed, "killed"},
+    {RunState::lost, "lost"},
+}};
+
+constexpr std::array<std::pair<RunEvent::Kind, std::string_view>, 6> event_words = {{
+    {RunEvent::Kind::info, "info"},
+    {RunEvent::Kind::checkpoint, "checkpoint"},
+    {RunEvent::Kind::spike, "spike"},
+    {RunEvent::Kind::logit, "logit"},
+    {RunEvent::Kind::non_finite, "non_finite"},
+    {RunEvent::Kind::warning, "warning"},
+}};
+
+template <class Table, class Key>
+std::string_view word_of(const Table& table, Key key) {
+  for (const auto& [k, word] : table)
+    if (k == key) return word;
+  return "unknown";
+}
+
+template <class Key, class Table>
+std::optional<Key> key_of(const Table& table, std::string_view word) {
+  for (const auto& [k, w] : table)
+    if (w == word) return k;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(RunState state) { return word_of(state_words, state); }
+std::optional<RunState> run_state_from_string(std::string_view word) { return key_of<RunState>(state_words, word); }
+std::string_view to_string(RunEvent::Kind kind) { return word_of(event_words, kind); }
+std::optional<RunEvent::Kind> run_event_kind_from_string(std::string_view word) {
+  return key_of<RunEvent::Kind>(event_words, word);
+}
+
+}  // namespace stacklab

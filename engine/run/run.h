@@ -1,0 +1,82 @@
+// The vocabulary shared by everything that runs: what a run is called, which states it has, and what it reports while running.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stacklab {
+
+// The config hash (12 lower-case hex digits): a config determines a run, so they share one name.
+using RunId = std::string;
+
+enum class RunState { queued, running, paused, stopping, finished, failed, killed, lost };
+
+std::string_view to_string(RunState state);
+std::optional<RunState> run_state_from_string(std::string_view word);
+// Whether some process should be working on a run in this state.
+inline bool is_active(RunState s) { return s == RunState::running || s == RunState::stopping; }
+
+// Where a run is, for a person: "text" -> "shards" -> "training" -> "evaluation". done and total count the phase's own unit
+// (bytes, documents, steps); total 0 means unknown.
+struct Progress {
+  std::string phase;
+  std::string detail;  // one line, for example "King James Bible, 4.4 MB, from the distribution's package"
+  std::int64_t done = 0;
+  std::int64_t total = 0;
+};
+
+// Names of the metrics that training reports. Values may be NaN or infinite; the store keeps them apart.
+namespace metric {
+inline constexpr std::string_view loss = "loss";                            // nats per target token: ce + z_loss
+inline constexpr std::string_view ce = "ce";                                // cross-entropy alone, nats per token
+inline constexpr std::string_view z_loss = "z_loss";                        // z_loss_coef * mean(lse^2)
+inline constexpr std::string_view val_loss = "val_loss";                    // cross-entropy on held-out documents
+inline constexpr std::string_view adam_lr = "adam_lr";                      // AdamW's rate in this update
+inline constexpr std::string_view grad_norm = "grad_norm";                  // global L2 norm before clipping
+inline constexpr std::string_view tokens_per_second = "tokens_per_second";  // of whole steps
+inline constexpr std::string_view max_logit = "max_logit";                  // largest attention logit of all layers and heads
+}  // namespace metric
+
+struct MetricValue {
+  std::string_view name;  // one of metric::*, or a string that outlives the call
+  double value = 0;
+};
+
+// What one step measured. step counts updates from 1; tokens is what the run has consumed up to and including this step.
+struct MetricEvent {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  double process_seconds = 0;  // time spent in this run, pauses and other processes' parts included as recorded, not wall clock
+  double unix_time = 0;        // wall clock, seconds since 1970
+  std::vector<MetricValue> values;
+};
+
+struct RunEvent {
+  enum class Kind { info, checkpoint, spike, logit, non_finite, warning };
+  Kind kind = Kind::info;
+  std::int64_t step = 0;
+  std::string text;
+};
+std::string_view to_string(RunEvent::Kind kind);
+std::optional<RunEvent::Kind> run_event_kind_from_string(std::string_view word);
+
+// Where a running job reports. The store implements it; train/ knows only this. Calls come from one engine thread, return at once
+// (they queue), and never fail: losing a metric must not stop training, and the sink says so itself where that happens.
+class RunSink {
+ public:
+  virtual ~RunSink() = default;
+  virtual void progress(const Progress& progress) = 0;
+  virtual void metrics(const MetricEvent& event) = 0;
+  virtual void event(const RunEvent& event) = 0;
+  // The job lives, and promises the next call within next_within_seconds.
+  virtual void beat(double next_within_seconds) = 0;
+  // Training continues after step k: rows of later steps are superseded.
+  virtual void resumed_after(std::int64_t step) = 0;
+  // Named constants of a run, drawn as reference lines ("unigram_entropy": 2.85, nats per token).
+  virtual void fact(std::string_view name, double value) = 0;
+};
+
+}  // namespace stacklab

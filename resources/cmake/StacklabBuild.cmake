@@ -1,0 +1,51 @@
+# What every target shares: language, warnings, compiler cache, linker, sanitizers, and the functions that make rooms and tests.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# -O3 only in kernels/; everything else compiles faster and runs as well with -O2.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # Precompiled headers are cached only if ccache may ignore their time stamps.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -fpch-preprocess)
+if(STACKLAB_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(STACKLAB_SANITIZE)
+  add_compile_options(-fsanitize=${STACKLAB_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${STACKLAB_SANITIZE})
+endif()
+
+# Includes are written from the repository's root, so that an #include line names its room.
+include_directories(${CMAKE_SOURCE_DIR})
+
+# stacklab_room(NAME SOURCES a.cpp ... DEPENDS other rooms or imported targets)
+# A room without sources (headers only) is an interface library.
+function(stacklab_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  set(target stacklab_${name})
+  if(ROOM_SOURCES)
+    add_library(${target} STATIC ${ROOM_SOURCES})
+    target_link_libraries(${target} PUBLIC ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE ${ROOM_DEPENDS})
+  endif()
+  add_library(stacklab::${name} ALIAS ${target})
+endfunction()
