@@ -6,6 +6,7 @@
 
 #include "kernels/reference/matmul.h"
 #include "kernels/reference/norm.h"
+#include "kernels/tensor_view.h"
 
 namespace stacklab::reference {
 
