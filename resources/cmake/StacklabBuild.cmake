@@ -15,15 +15,19 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Precompiled headers are cached only if ccache may ignore their time stamps.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  # Precompiled headers are cached only if ccache may ignore their time stamps; a base folder lets clones share what one has built.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_ABSSTDERR=1 ${CCACHE})
 endif()
 find_program(MOLD mold)
 if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -fpch-preprocess)
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+if(CCACHE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-fpch-preprocess)
+endif()
 if(STACKLAB_WERROR)
   add_compile_options(-Werror)
 endif()
