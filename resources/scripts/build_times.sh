@@ -5,11 +5,14 @@ set -eu
 log=$1/.ninja_log
 [ -f "$log" ] || exit 0
 awk -F '\t' '
-  /^#/ || NF < 4 { next }
-  { took = ($2 - $1) / 1000; key = $5 != "" ? $5 : $4 }
-  { seconds[key] = took; name[key] = $4 }  # one command may have several outputs: it counts once
+  /^#/ || NF < 5 { next }
+  { seconds[$4] = ($2 - $1) / 1000; command[$4] = $1 " " $2 " " $5 }
   END {
-    for (key in seconds) { total += seconds[key]; if (name[key] ~ /\.(o|gch)$/) printf "%8.1f s  %s\n", seconds[key], name[key] }
+    for (name in seconds) {
+      if (counted[command[name]]++) continue  # one command may have several outputs
+      total += seconds[name]
+      if (name ~ /\.(o|gch)$/) printf "%8.1f s  %s\n", seconds[name], name
+    }
     printf "TOTAL %d\n", total
   }' "$log" | sort -rn -k 1 | awk '
   $1 == "TOTAL" { total = $2; next }
