@@ -1,4 +1,5 @@
-// Expected failures are values: a Result holds what was asked for, or an Error that says what, where and how to mend it.
+// Expected failures are values: a Result holds what was asked for, or an Error that says what, where and how to mend
+// it.
 #pragma once
 
 #include <string>
