@@ -1,0 +1,93 @@
+// Helpers for tests that need a corpus on disk.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "engine/data/corpus.h"
+
+namespace stacklab {
+
+// A folder that goes when the test ends.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "stacklab-data-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline CorpusInfo test_info() {
+  CorpusInfo info;
+  info.name = "sample";
+  info.title = "A sample";
+  info.licence = "public domain";
+  info.origin = "a test";
+  info.sources = {{"thing", "1.0", std::string(64, 'a'), 7}};
+  return info;
+}
+
+inline DocumentSet document_set(const std::vector<std::string>& documents) {
+  DocumentSet set;
+  for (const std::string& document : documents) set.add(document);
+  return set;
+}
+
+// Written to disk and read back.
+inline Corpus corpus_of(const std::vector<std::string>& documents) {
+  const TemporaryFolder folder;
+  const Status written = write_corpus(folder.path() / "sample", test_info(), document_set(documents));
+  EXPECT_TRUE(written) << written.error().message();
+  Result<Corpus> corpus = Corpus::open(folder.path() / "sample");
+  EXPECT_TRUE(corpus) << corpus.error().message();
+  return std::move(corpus.value());
+}
+
+inline std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
+
+inline std::string slurp(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void spit(const std::filesystem::path& file, std::string_view bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+// A part of a test that another process runs: a disabled test of this program. `variables` ("NAME=value") reach it as
+// its environment.
+inline pid_t start_child(const std::string& disabled_test, const std::vector<std::string>& variables) {
+  const std::string filter = "--gtest_filter=" + disabled_test;
+  std::vector<std::string> environment = variables;
+  for (char** v = environ; *v; ++v) environment.emplace_back(*v);
+  std::vector<char*> pointers;
+  for (std::string& variable : environment) pointers.push_back(variable.data());
+  pointers.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execle("/proc/self/exe", "data_tests", "--gtest_also_run_disabled_tests", "--gtest_brief=1", filter.c_str(),
+             nullptr, pointers.data());
+    ::_exit(127);
+  }
+  return child;
+}
+
+}  // namespace stacklab
