@@ -53,7 +53,7 @@ std::string remedy_for(int error_number) {
 // ".<name>.<boot>-<pid>-<start>-<n>.tmp~": unique among processes, and tells whether its maker still lives.
 fs::path temporary_for(const fs::path& target) {
   static std::atomic<unsigned> counter{0};
-  static const ProcessIdentity self = current_process();
+  const ProcessIdentity self = current_process();  // not kept: a fork would inherit it
   return target.parent_path() / fmt::format(".{}.{}-{}-{}-{}{}", target.filename().string().substr(0, 100),
                                             self.boot_id.substr(0, 8), self.pid, self.start_ticks, counter++,
                                             temporary_suffix);
