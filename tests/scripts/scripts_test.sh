@@ -26,6 +26,7 @@ expect_not_called() { ! grep -qF -- "$1" "$scratch/calls" || fail "$2: a call '$
 
 # tool NAME: a program that notes its call and then does what stdin says.
 tool() {
+  rm -f "$tools/$1" # a link would lead to the real one
   {
     echo '#!/usr/bin/env bash'
     printf 'scratch=%q house=%q\n' "$scratch" "$house"
@@ -44,7 +45,7 @@ make_house() {
   touch "$house/experiments/first-run.json"
   : >"$scratch/calls"
   local name
-  for name in awk bash cat cmp cut dirname env find flock grep head id ls mkdir nproc printf readlink rm sed sleep sort stty tail touch tr true uname; do
+  for name in awk bash cat cmp cut dirname env find flock grep head ls mkdir nproc printf readlink rm sed sleep sort stty tail touch tr true uname; do
     ln -sf "$(type -P $name)" "$tools/$name"
   done
   # Everything is installed but what the file "absent" names; apt-get install empties it.
