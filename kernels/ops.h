@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 #include "kernels/tensor_view.h"
@@ -373,25 +374,30 @@ using Op = std::variant<op::Embedding, op::EmbeddingBackward, op::NormMatmul, op
                         op::AttentionBackward, op::ProjectAdd, op::ProjectAddBackward, op::NormSwiglu,
                         op::NormSwigluBackward, op::Logits, op::LossHead, op::SumSquares, op::ClipScale, op::AdamW>;
 
-// Calls f(name, view, access) for each operand that is present. A gradient is an operand that is written or added to.
+namespace op {
+
+// Presents the operands that are there; a gradient is an operand that is written or added to.
+template <class F>
+struct PresentOperands {
+  F& f;
+  template <class View>
+  void operator()(std::string_view operand, View& v, Access a) const {
+    if (v.present()) f(operand, v, a);
+  }
+  template <class Gradient>
+  void operator()(std::string_view operand, Gradient& g) const {
+    if (g.present()) f(operand, g.view, g.accumulate ? Access::add : Access::write);
+  }
+};
+
+}  // namespace op
+
+// Calls f(name, view, access) for each operand that is present.
 template <class AnyOp, class F>
 void for_each_operand(AnyOp& operation, F&& f) {
-  struct Adapter {
-    F& f;
-    void operator()(std::string_view operand, const TensorView& v, Access a) const {
-      if (v.present()) f(operand, v, a);
-    }
-    void operator()(std::string_view operand, TensorView& v, Access a) const {
-      if (v.present()) f(operand, v, a);
-    }
-    void operator()(std::string_view operand, const GradView& g) const {
-      if (g.present()) f(operand, g.view, g.accumulate ? Access::add : Access::write);
-    }
-    void operator()(std::string_view operand, GradView& g) const {
-      if (g.present()) f(operand, g.view, g.accumulate ? Access::add : Access::write);
-    }
-  };
-  std::visit([&](auto& o) { std::remove_cvref_t<decltype(o)>::operands(o, Adapter{f}); }, operation);
+  using Function = std::remove_reference_t<F>;
+  std::visit([&](auto& o) { std::remove_cvref_t<decltype(o)>::operands(o, op::PresentOperands<Function>{f}); },
+             operation);
 }
 
 std::string_view name_of(const Op& operation);

@@ -115,8 +115,8 @@ void run(const op::Attention& o, const KernelContext& context) {
         T largest = -std::numeric_limits<T>::infinity();
         for (std::int64_t j = begin; j <= i; ++j) {
           const T logit = static_cast<T>(s.scale) * dot(q, prepared.heads + (j * heads + s.n_heads + kv) * dh, dh);
-          // Written so that a NaN stays: a broken logit must show.
-          if (!(logit <= largest_logit)) largest_logit = logit;
+          // A NaN stays: a broken logit must show.
+          if (logit > largest_logit || std::isnan(logit)) largest_logit = logit;
           scores[j] = soft_capped(logit, s.soft_cap);
           largest = std::max(largest, scores[j]);
         }

@@ -1,0 +1,90 @@
+#include "engine/program/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <stdexcept>
+
+#include "engine/program/checker.h"
+
+namespace stacklab {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+std::vector<Trace::Total> Trace::totals() const {
+  std::map<std::string_view, Total> by_name;
+  for (const Entry& e : entries) {
+    Total& t = by_name[name_of(e.record->op)];
+    t.op = name_of(e.record->op);
+    t.calls += 1;
+    t.seconds += e.seconds;
+    t.flops += flops_of(e.record->op);
+    t.bytes += bytes_of(e.record->op);
+  }
+  std::vector<Total> sorted;
+  for (const auto& [name, total] : by_name) sorted.push_back(total);
+  std::sort(sorted.begin(), sorted.end(), [](const Total& a, const Total& b) { return a.seconds > b.seconds; });
+  return sorted;
+}
+
+Result<Executor> Executor::create(const ProgramSet& set, const Backend& backend, ParallelFor* parallel) {
+  Executor e;
+  e.set_ = &set;
+  e.backend_ = &backend;
+  e.context_.parallel = parallel;
+  e.plan_ = plan_memory(set);
+  std::vector<std::string> faults = check_plan(set, e.plan_);
+  for (std::size_t p = 0; p < set.programs().size(); ++p)
+    for (std::string& fault : check_program(set, static_cast<int>(p))) faults.push_back(std::move(fault));
+  if (!faults.empty()) throw std::logic_error(faults.front());
+
+  auto persistent = Arena::allocate(e.plan_.persistent_bytes, "parameters and optimiser state");
+  if (!persistent) return tl::unexpected(persistent.error());
+  auto step = Arena::allocate(e.plan_.step_bytes, "activations, gradients and workspace of a step");
+  if (!step) return tl::unexpected(step.error());
+  e.persistent_ = std::move(*persistent);
+  e.step_ = std::move(*step);
+  for (const Program& program : set.programs()) {
+    std::vector<Op>& ops = e.bound_.emplace_back();
+    for (const OpRecord& record : program.ops) {
+      ops.push_back(record.op);
+      for_each_operand(ops.back(), [&](std::string_view, TensorView& v, Access) { v = e.bind(v); });
+    }
+  }
+  return e;
+}
+
+TensorView Executor::bind(const Value& v) const {
+  const auto b = static_cast<std::size_t>(v.place.buffer);
+  const Arena& arena = set_->buffers()[b].storage == Storage::persistent ? persistent_ : step_;
+  TensorView bound = v;
+  bound.data = arena.data() + plan_.offset[b] + v.place.offset;
+  return bound;
+}
+
+void Executor::run(int program) { run(program, 0, static_cast<int>(set_->program(program).ops.size())); }
+
+void Executor::run(int program, std::string_view segment) {
+  for (const Segment& s : set_->program(program).segments)
+    if (s.name == segment) return run(program, s.begin, s.end);
+  throw std::logic_error("no segment " + std::string(segment) + " in " + set_->program(program).name);
+}
+
+void Executor::run(int program, int begin, int end) {
+  const std::vector<Op>& ops = bound_[static_cast<std::size_t>(program)];
+  for (int i = begin; i < end; ++i) {
+    const double start = trace_ ? now() : 0;
+    backend_->run(ops[static_cast<std::size_t>(i)], context_);
+    if (!trace_) continue;
+    const Program& p = set_->program(program);
+    const auto segment =
+        std::find_if(p.segments.begin(), p.segments.end(), [&](const Segment& s) { return s.begin <= i && i < s.end; });
+    trace_->entries.push_back(
+        {&p.ops[static_cast<std::size_t>(i)], segment == p.segments.end() ? nullptr : &*segment, start, now() - start});
+  }
+}
+
+}  // namespace stacklab
