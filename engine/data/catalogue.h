@@ -1,0 +1,53 @@
+// The catalogue of corpora (resources/corpora.json): what each is, where it comes from, and what must come out.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "engine/base/result.h"
+#include "engine/data/corpus.h"
+
+namespace stacklab {
+
+// How text is got out of unpacked packages. "verses": run a program of theirs that prints a reference and a text on
+// each line; a chapter is a document. "{unpacked}" in the arguments stands for the folder that the packages were
+// unpacked into.
+struct ExtractionRecipe {
+  std::string kind;
+  std::string program;
+  std::vector<std::string> arguments;
+};
+
+// Text inside packages of the distribution, which are unpacked and not installed.
+struct PackageSource {
+  std::vector<std::string> packages;  // hold the text
+  std::vector<std::string>
+      runtime_packages;  // hold libraries of the extracting program, fetched only where they are missing
+  ExtractionRecipe extraction;
+};
+
+struct CatalogueItem {
+  std::string name;
+  std::string title;
+  std::string licence;
+  std::int64_t about_bytes = 0;
+  PackageSource source;
+  // What the extraction must give, since another version of a package may hold something else. 0: not known.
+  std::int64_t documents = 0;
+  std::int64_t lines = 0;
+};
+
+// Errors name the file and the entry.
+Result<std::vector<CatalogueItem>> load_catalogue(const std::filesystem::path& file);
+std::filesystem::path catalogue_file();
+
+// As ensure_corpus, with this catalogue.
+Result<Corpus> ensure_corpus(std::string_view name, const std::filesystem::path& workspace,
+                             const std::vector<CatalogueItem>& catalogue, const CorpusProgress& progress,
+                             std::stop_token stop);
+
+}  // namespace stacklab

@@ -1,0 +1,403 @@
+#include "engine/data/catalogue.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/process.h"
+#include "engine/data/extract.h"
+#include "engine/data/loader.h"
+#include "engine/data/packages.h"
+#include "tests/engine/data/data_testing.h"
+
+namespace stacklab {
+namespace {
+
+namespace fs = std::filesystem;
+
+const CorpusProgress quiet = [](std::string_view, std::int64_t, std::int64_t) {};
+
+Result<ProcessResult> run(std::vector<std::string> arguments, const fs::path& folder = {}) {
+  ProcessOptions options;
+  options.arguments = std::move(arguments);
+  options.folder = folder;
+  options.timeout_seconds = 60;
+  return run_process(options);
+}
+
+bool has_program(const std::string& name) { return run({name, "--version"}).has_value(); }
+
+std::vector<std::string> left_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) names.push_back(entry.path().filename().string());
+  return names;
+}
+
+TEST(Catalogue, OfTheProgramIsWhole) {
+  const TemporaryFolder workspace;
+  const Result<std::vector<CorpusEntry>> entries = corpus_catalogue(workspace.path());
+  ASSERT_TRUE(entries) << entries.error().message();
+  std::set<std::string> names;
+  for (const CorpusEntry& entry : *entries) {
+    EXPECT_TRUE(names.insert(entry.name).second);
+    EXPECT_FALSE(entry.title.empty());
+    EXPECT_FALSE(entry.licence.empty());
+    EXPECT_TRUE(entry.source == "package" || entry.source == "generator") << entry.source;
+    EXPECT_GT(entry.about_bytes, 1000);
+    EXPECT_FALSE(entry.present);
+  }
+  EXPECT_TRUE(names.contains("kjv"));
+  ASSERT_TRUE(write_corpus(workspace.path() / "data" / "kjv", test_info(), document_set({"x"})));
+  const auto with_one = corpus_catalogue(workspace.path());
+  for (const CorpusEntry& entry : *with_one) EXPECT_EQ(entry.present, entry.name == "kjv");
+}
+
+TEST(Catalogue, BrokenFilesAreNamed) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "corpora.json";
+  const std::string source =
+      R"("source":{"kind":"package","packages":["p"],"extraction":{"kind":"verses","program":"b"}})";
+  const std::string entry = R"({"name":"n","title":"T","licence":"L","about_bytes":5,)" + source + "}";
+  const auto expect_error = [&](const std::string& text, const std::string& because) {
+    spit(file, text);
+    const auto items = load_catalogue(file);
+    ASSERT_FALSE(items) << text;
+    EXPECT_NE(items.error().what.find(file.string()), std::string::npos) << items.error().what;
+    EXPECT_NE(items.error().what.find(because), std::string::npos) << items.error().what;
+  };
+  EXPECT_FALSE(load_catalogue(file));
+  spit(file, R"({"version":1,"corpora":[)" + entry + "]}");
+  ASSERT_TRUE(load_catalogue(file)) << load_catalogue(file).error().what;
+  expect_error("", "not JSON");
+  expect_error(R"({"version":2,"corpora":[]})", "version 1");
+  expect_error(R"({"version":1})", "corpora");
+  expect_error(R"({"version":1,"corpora":[7]})", "\"name\"");
+  expect_error(R"({"version":1,"corpora":[)" + entry + "," + entry + "]}", "twice");
+  const auto expect_changed = [&](const std::string& from, const std::string& to, const std::string& because) {
+    std::string changed = entry;
+    changed.replace(changed.find(from), from.size(), to);
+    expect_error(R"({"version":1,"corpora":[)" + changed + "]}", because);
+  };
+  expect_changed(R"("n")", R"("../n")", "plain name");
+  expect_changed(R"("L")", "7", "licence");
+  expect_changed("5", "-5", "about_bytes");
+  expect_changed(R"(["p"])", "[]", "packages");
+  expect_changed(R"(["p"])", "[1]", "packages");
+  expect_changed(R"("package")", R"("pigeon")", "pigeon");
+  expect_changed(R"("verses")", R"("")", "kind");
+}
+
+TEST(EnsureCorpus, SuggestsNamesAndTakesNoPaths) {
+  const TemporaryFolder workspace;
+  ASSERT_TRUE(write_corpus(workspace.path() / "data" / "diaries", test_info(), document_set({"x"})));
+  const auto result = ensure_corpus("kjw", workspace.path(), quiet, {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, Error::Kind::usage);
+  EXPECT_NE(result.error().message().find("\"kjv\""), std::string::npos) << result.error().message();
+  EXPECT_NE(ensure_corpus("dairies", workspace.path(), quiet, {}).error().message().find("\"diaries\""),
+            std::string::npos);
+  for (const char* name : {"", ".", "..", "../kjv", "a/b", ".hidden", "a b"}) {
+    const auto refused = ensure_corpus(name, workspace.path(), quiet, {});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().kind, Error::Kind::usage);
+  }
+  EXPECT_TRUE(ensure_corpus("diaries", workspace.path(), quiet, {}));
+}
+
+TEST(Verses, AChapterIsADocument) {
+  const auto text =
+      chapters_from_verses("Ge1:1 In the beginning.\nGe1:2 And then:  so. \nGe2:1 Next\n1Sm1:1 A man (one)\n");
+  ASSERT_TRUE(text) << text.error().message();
+  EXPECT_EQ(text->lines, 4);
+  EXPECT_EQ(text->documents.bytes, "In the beginning.\nAnd then:  so. \nNext\nA man (one)\n");
+  EXPECT_EQ(text->documents.offsets, (std::vector<std::uint64_t>{0, 34, 39, 51}));
+}
+
+TEST(Verses, WhatIsNotVersesIsNamed) {
+  for (const char* text :
+       {"Ge1:1 a\n\nGe1:2 b\n", "Ge1:1 a\nGe1:3 b\n", "Ge1:1 a\nGe1:1 b\n", "Ge1:2 a\n", "Ge1:1 a\nGe3:1 b\n",
+        "Ge1:1 a\nExo1:1 b\nGe2:1 c\n", "Ge1:1\n", "Ge1:1 \n", "1:1 a\n", "Ge:1 a\n", "Ge1: a\n", "Ge1:x a\n",
+        "In the beginning\n", "Ge1:99999999999999999999 a\n", "Ge1:1 a\r\n", "Ge1:1 a\tb\n", "Ge0:1 a\n"}) {
+    const auto result = chapters_from_verses(text);
+    ASSERT_FALSE(result) << text;
+    EXPECT_NE(result.error().what.find("line "), std::string::npos) << result.error().what;
+  }
+  EXPECT_EQ(chapters_from_verses("")->documents.size(), 0u);
+}
+
+// Stands in for the distribution: an apt-get of ours, first in PATH, that hands out packages made here.
+class Distribution : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_program("dpkg-deb")) GTEST_SKIP() << "SKIPPED: no dpkg-deb on this system";
+    path_ = std::getenv("PATH");
+    fs::create_directories(bin());
+    fs::create_directories(archive());
+    ::setenv("PATH", (bin().string() + ":" + path_).c_str(), 1);
+    ::setenv("ARCHIVE", archive().c_str(), 1);
+    make_package("book-text", "usr/lib/book.data", "Ge1:1 In the beginning\nGe1:2 there was\nGe2:1 a test\n");
+    make_package("book", "usr/bin/book", "#!/bin/sh\ncat \"$2/book.data\"\n");
+    apt(download);
+    item_ = {.name = "book",
+             .title = "The Book",
+             .licence = "free",
+             .about_bytes = 34,
+             .source = {.packages = {"book", "book-text"},
+                        .runtime_packages = {"libbook"},
+                        .extraction = {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}}},
+             .documents = 2,
+             .lines = 3};
+  }
+  void TearDown() override {
+    if (!path_.empty()) ::setenv("PATH", path_.c_str(), 1);
+  }
+
+  fs::path bin() const { return folder_.path() / "bin"; }
+  fs::path archive() const { return folder_.path() / "archive"; }
+  fs::path workspace() const { return folder_.path() / "a workspace"; }
+
+  void script(const fs::path& file, const std::string& body) {
+    spit(file, "#!/bin/sh\n" + body);
+    fs::permissions(file, fs::perms::owner_all);
+  }
+  void apt(const std::string& body) { script(bin() / "apt-get", body); }
+  void make_package(const std::string& name, const fs::path& file, const std::string& content) {
+    const TemporaryFolder tree;
+    fs::create_directories(tree.path() / "DEBIAN");
+    spit(tree.path() / "DEBIAN/control",
+         "Package: " + name + "\nVersion: 1:2.5-1\nArchitecture: all\nMaintainer: T <t@example.org>\nDescription: t\n");
+    fs::create_directories((tree.path() / file).parent_path());
+    spit(tree.path() / file, content);
+    fs::permissions(tree.path() / file, fs::perms::owner_all);
+    fs::create_directories(tree.path() / "usr/share/doc" / name);
+    spit(tree.path() / "usr/share/doc" / name / "copyright", "do as you like\n");
+    fs::permissions(tree.path(), fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
+                                     fs::perms::others_read | fs::perms::others_exec);
+    const auto built = run({"dpkg-deb", "--root-owner-group", "--build", tree.path().string(),
+                            (archive() / (name + "_1%3a2.5-1_all.deb")).string()});
+    ASSERT_TRUE(built) << built.error().message();
+    ASSERT_EQ(built->exit_code, 0) << built->errors;
+  }
+  Result<Corpus> ensure(std::stop_token stop = {}) { return ensure_corpus("book", workspace(), {item_}, quiet, stop); }
+
+  // Copies the packages that are asked for.
+  inline static const std::string download = R"(
+for word; do last=$word; done
+for word; do
+  case $word in
+  -*|*=*|*::*|download|update) ;;
+  *) cp "$ARCHIVE/$word"_*.deb . 2>/dev/null || { echo "E: Unable to locate package $word" >&2; exit 100; } ;;
+  esac
+done
+)";
+
+  TemporaryFolder folder_;
+  std::string path_;
+  CatalogueItem item_;
+};
+
+TEST_F(Distribution, PackagesBecomeACorpus) {
+  std::vector<std::string> lines;
+  const auto corpus =
+      ensure_corpus("book", workspace(), {item_},
+                    [&](std::string_view line, std::int64_t, std::int64_t) { lines.emplace_back(line); }, {});
+  ASSERT_TRUE(corpus) << corpus.error().message();
+  ASSERT_EQ(corpus->size(), 2u);
+  EXPECT_EQ(text_of(corpus->document(0)), "In the beginning\nthere was\n");
+  EXPECT_EQ(corpus->info().origin, "package book 1:2.5-1, book-text 1:2.5-1");
+  ASSERT_EQ(corpus->info().sources.size(), 2u);
+  EXPECT_EQ(corpus->info().sources[0].bytes,
+            static_cast<std::int64_t>(fs::file_size(archive() / "book_1%3a2.5-1_all.deb")));
+  EXPECT_EQ(corpus->info().sources[1].sha256.size(), 64u);
+  EXPECT_EQ(slurp(workspace() / "data/book/licence.txt"), "do as you like\n");
+  EXPECT_EQ(left_in(workspace() / "data"), std::vector<std::string>{"book"});
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_NE(lines.front().find("free"), std::string::npos) << lines.front();
+  // The second time nothing is fetched.
+  apt("echo 'E: no' >&2; exit 100\n");
+  EXPECT_TRUE(ensure());
+}
+
+TEST_F(Distribution, FailuresSayWhyAndLeaveNothing) {
+  const auto expect_failure = [&](const std::string& because) {
+    const auto corpus = ensure();
+    ASSERT_FALSE(corpus) << because;
+    EXPECT_NE(corpus.error().what.find(because), std::string::npos) << corpus.error().message();
+    EXPECT_FALSE(corpus.error().remedy.empty());
+    EXPECT_EQ(left_in(workspace() / "data"), std::vector<std::string>{});
+  };
+  apt("echo 'W: hm' >&2; echo 'E: Failed to fetch http://x  Temporary failure resolving' >&2; exit 100\n");
+  expect_failure("Temporary failure resolving");
+  apt("exit 0\n");
+  expect_failure("no file of package book");
+  apt("case \"$*\" in *update) echo 'E: no lists today' >&2; exit 100;; *) echo 'E: Unable to locate package book' "
+      ">&2; exit 100;; esac\n");
+  expect_failure("no lists today");
+  apt("for word; do case $word in book|book-text) echo junk > ${word}_1_all.deb;; esac; done\n");
+  expect_failure("is not a package");
+  fs::remove(bin() / "apt-get");
+  ::setenv("PATH", bin().c_str(), 1);
+  expect_failure("apt-get");
+  ::setenv("PATH", (bin().string() + ":" + path_).c_str(), 1);
+
+  apt(download);
+  item_.lines = 4;
+  expect_failure("3 lines, not 4");
+  item_.lines = 3, item_.documents = 1;
+  expect_failure("2 documents, not 1");
+  item_.documents = 2, item_.about_bytes = 100;
+  expect_failure("34 bytes, not 100");
+  item_.about_bytes = 34;
+  item_.source.extraction.kind = "guess";
+  expect_failure("guess");
+  item_.source.extraction.kind = "verses";
+  make_package("book", "usr/bin/book", "#!/bin/sh\necho oops >&2; exit 3\n");
+  expect_failure("oops");
+  make_package("book", "usr/bin/book", "#!/bin/sh\necho nonsense\n");
+  expect_failure("nonsense");
+  item_.source.packages = {"book", "missing"};
+  expect_failure("Unable to locate package missing");
+}
+
+TEST_F(Distribution, MissingListsAreFetchedWithoutTouchingTheSystem) {
+  apt("case \"$*\" in\n*update) for o; do case $o in Dir::State=*) touch \"${o#Dir::State=}/fresh\";; esac; "
+      "done;;\n*Dir::State=*)" +
+      download + ";;\n*) echo 'E: Unable to locate package book' >&2; exit 100;;\nesac\n");
+  const auto corpus = ensure();
+  ASSERT_TRUE(corpus) << corpus.error().message();
+  EXPECT_EQ(left_in(workspace() / "data"), std::vector<std::string>{"book"});
+}
+
+TEST_F(Distribution, MissingLibrariesAreUnpackedToo) {
+  make_package("libbook", "usr/lib/some-triplet/libbook.so.8", "not really");
+  make_package("book", "usr/bin/book", R"(#!/bin/sh
+[ -f "$LD_LIBRARY_PATH/libbook.so.8" ] || { echo "book: error while loading shared libraries: libbook.so.8: cannot open" >&2; exit 127; }
+cat "$2/book.data"
+)");
+  const auto corpus = ensure();
+  ASSERT_TRUE(corpus) << corpus.error().message();
+  EXPECT_EQ(corpus->info().sources.size(), 2u);
+}
+
+TEST_F(Distribution, AStopEndsTheFetch) {
+  apt("touch \"$ARCHIVE/started\"; sleep 300\n");
+  std::stop_source stop;
+  std::jthread user([&] {
+    while (!fs::exists(archive() / "started")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    stop.request_stop();
+  });
+  const auto corpus = ensure(stop.get_token());
+  ASSERT_FALSE(corpus);
+  EXPECT_EQ(corpus.error().kind, Error::Kind::stopped);
+  EXPECT_EQ(left_in(workspace() / "data"), std::vector<std::string>{});
+}
+
+TEST(EnsureCorpus, DISABLED_Child) {
+  const char* folder = std::getenv("CHILD_WORKSPACE");
+  ASSERT_NE(folder, nullptr);
+  const CatalogueItem item = {.name = "book",
+                              .title = "The Book",
+                              .licence = "free",
+                              .about_bytes = 34,
+                              .source = {.packages = {"book", "book-text"},
+                                         .runtime_packages = {},
+                                         .extraction = {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}}},
+                              .documents = 2,
+                              .lines = 3};
+  const auto corpus = ensure_corpus("book", folder, {item}, quiet, {});
+  ASSERT_TRUE(corpus) << corpus.error().message();
+  EXPECT_EQ(corpus->size(), 2u);
+}
+
+TEST_F(Distribution, ProcessesAtOnceAllEndWell) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i)
+    children.push_back(start_child("EnsureCorpus.DISABLED_Child", {"CHILD_WORKSPACE=" + workspace().string()}));
+  for (const pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(left_in(workspace() / "data"), std::vector<std::string>{"book"});
+}
+
+TEST_F(Distribution, AKilledFetchIsSweptByTheNext) {
+  apt("echo $$ > \"$ARCHIVE/pid\"; touch \"$ARCHIVE/started\"; exec sleep 300\n");
+  const pid_t child = start_child("EnsureCorpus.DISABLED_Child", {"CHILD_WORKSPACE=" + workspace().string()});
+  while (!fs::exists(archive() / "started")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::kill(std::stoi(slurp(archive() / "pid")), SIGKILL);  // what the killed had started
+  EXPECT_EQ(left_in(workspace() / "data").size(), 1u);
+  apt(download);
+  ASSERT_TRUE(ensure());
+  EXPECT_EQ(left_in(workspace() / "data"), std::vector<std::string>{"book"});
+}
+
+TEST_F(Distribution, AReadOnlyWorkspaceIsNamed) {
+  if (::geteuid() == 0) {
+    // Root may write anywhere; a file in the way is the nearest thing.
+    spit(workspace(), "");
+  } else {
+    fs::create_directories(workspace());
+    fs::permissions(workspace(), fs::perms::owner_read | fs::perms::owner_exec);
+  }
+  const auto corpus = ensure();
+  ASSERT_FALSE(corpus);
+  EXPECT_NE(corpus.error().what.find(workspace().string()), std::string::npos) << corpus.error().message();
+  EXPECT_FALSE(corpus.error().remedy.empty());
+}
+
+// The real thing, from the distribution's packages.
+TEST(KingJamesBible, ComesOutWhole) {
+  const TemporaryFolder workspace;
+  const auto corpus = ensure_corpus("kjv", workspace.path(), quiet, {});
+  if (!corpus) {
+    // No network is no fault of ours; a fetch that works by hand is.
+    const TemporaryFolder by_hand;
+    const auto fetched = run({"apt-get", "-qq", "download", "bible-kjv", "bible-kjv-text"}, by_hand.path());
+    if (!fetched || fetched->exit_code != 0) GTEST_SKIP() << "SKIPPED, no network: " << corpus.error().message();
+    FAIL() << corpus.error().message();
+  }
+  EXPECT_EQ(corpus->info().licence, "public domain");
+  EXPECT_EQ(corpus->info().documents, 1189);
+  EXPECT_EQ(corpus->size(), 1189u);
+  std::int64_t lines = 0;
+  for (std::size_t i = 0; i < corpus->size(); ++i) {
+    const std::string text = text_of(corpus->document(i));
+    ASSERT_EQ(text.back(), '\n');
+    for (const char c : text) {
+      ASSERT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
+      lines += c == '\n';
+    }
+  }
+  EXPECT_EQ(lines, 31102);
+  EXPECT_TRUE(text_of(corpus->document(0)).starts_with("In the beginning "));
+  RecordProperty("sha256", corpus->info().sha256);
+  RecordProperty("bytes", static_cast<int>(corpus->info().bytes));
+  RecordProperty("origin", corpus->info().origin);
+
+  const Corpus::Split split = corpus->split(0.02);
+  EXPECT_GT(split.validation.size(), 5u);
+  const double entropy = unigram_entropy(*corpus, split.validation);
+  EXPECT_GT(entropy, 2.5);
+  EXPECT_LT(entropy, 3.2);
+  const LoaderShape shape{.seq_len = 256, .micro_batch = 16};
+  const auto loader = BatchLoader::create(*corpus, split.train, shape, 1337, true);
+  ASSERT_TRUE(loader) << loader.error().message();
+  EXPECT_EQ(loader->report().padding, 0);
+  EXPECT_TRUE(check_micro_batch(loader->step(1000).micro[0], shape));
+  EXPECT_EQ(left_in(workspace.path() / "data"), std::vector<std::string>{"kjv"});
+}
+
+}  // namespace
+}  // namespace stacklab
