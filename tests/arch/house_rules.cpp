@@ -200,7 +200,7 @@ Violations check_qt(const Tree& tree) {
         }
       }
     } else if (is_cmake(path) && below_ui(path)) {
-      for_cmake_words(text, [&](int line, const std::string& word) {
+      for_cmake_words(text, [&, path = path](int line, const std::string& word) {
         if (starts_with(word, "Qt6") || starts_with(word, "Qt::")) {
           violations.push_back({path, line, "names " + word + ": no Qt below ui, nor in the command line"});
         }
