@@ -108,6 +108,7 @@ TEST(HouseRules, IncludesNameFilesFromTheRoot) {
   EXPECT_TRUE(with("#include \"engine/base/a.h\"").empty());
   EXPECT_TRUE(with("#include \"engine/base/version.h\"").empty());
   EXPECT_TRUE(with("#include \"a.moc\"").empty());
+  EXPECT_TRUE(with("#include \"moc_a.cpp\"").empty());
   EXPECT_TRUE(with("#include <vector>").empty());
   EXPECT_EQ(with("#include \"a.h\"").size(), 1u);
   EXPECT_EQ(with("#include \"../base/a.h\"").size(), 1u);
@@ -125,6 +126,12 @@ TEST(HouseRules, LinksFollowTheSameOrder) {
       check_links({{"kernels/CMakeLists.txt", "target_link_libraries(stacklab_kernels stacklab::base)\n"}}).size(), 1u);
   EXPECT_EQ(check_links({{"ui/models/CMakeLists.txt", "target_link_libraries(m stacklab::store)\n"}}).size(), 1u);
   EXPECT_TRUE(check_links({{"ui/models/CMakeLists.txt", "target_link_libraries(m stacklab::service)\n"}}).empty());
+  EXPECT_TRUE(check_links({{"ui/CMakeLists.txt", "function(stacklab_ui_room)\nlink(m stacklab_ui_theme)\n"}}).empty());
+  EXPECT_EQ(
+      check_links({{"ui/plots/CMakeLists.txt", "stacklab_ui_room(ui_plots DEPENDS stacklab::ui_models)\n"}}).size(),
+      1u);
+  EXPECT_TRUE(
+      check_links({{"ui/plots/CMakeLists.txt", "stacklab_ui_room(ui_plots DEPENDS stacklab::ui_theme)\n"}}).empty());
   EXPECT_EQ(check_links({{"app/cli/CMakeLists.txt", "target_link_libraries(stacklab stacklab::ui_shell)\n"}}).size(),
             1u);
 }
