@@ -12,59 +12,9 @@
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
 #include "engine/run/run.h"
+#include "engine/store/store_reader.h"
 
 namespace stacklab {
-
-// One row of the run list, as the store has it, with the state as it really is: a run whose process is gone reads "lost".
-struct RunSummary {
-  RunId id;
-  std::string name;
-  std::int64_t number = 0;  // from 0 in order of creation: gives the run its colour
-  RunState state = RunState::queued;
-  std::string cause;  // why it is in that state: "stopped by the user", "process 4711 ended without a word", ...
-  bool stalled = false;  // running, but the promised beat is late
-  double last_beat = 0;  // unix time; 0: none yet
-  Progress progress;
-  std::int64_t step = 0;
-  std::int64_t total_steps = 0;
-  std::int64_t tokens = 0;
-  double seconds = 0;  // spent training
-  std::optional<double> first_loss, last_loss, val_loss;
-  double created = 0;   // unix time
-  double finished = 0;  // unix time; 0: not finished
-  std::string commit;
-  std::string corpus_sha256;
-  std::string config_json;
-  std::vector<std::pair<std::string, double>> facts;  // reference lines
-};
-
-struct SeriesPoint {
-  std::int64_t step = 0;
-  double value = 0;  // may be NaN or infinite
-};
-
-struct RunEventRow {
-  std::int64_t id = 0;  // increasing in order of arrival
-  double unix_time = 0;
-  RunEvent event;
-};
-
-// Reads the store on a read-only connection of its own, in short transactions. Use from one thread at a time (the window's worker);
-// cheap to make.
-class StoreReader {
- public:
-  virtual ~StoreReader() = default;
-  virtual Result<std::vector<RunSummary>> runs() = 0;                  // in order of creation
-  virtual Result<RunSummary> run(const std::string& id_prefix_or_name) = 0;  // unique prefix of an id, or a name; suggests on failure
-  // Points of one metric with step > after, ascending, at most limit. Superseded values are not shown.
-  virtual Result<std::vector<SeriesPoint>> series(const RunId& run, const std::string& metric, std::int64_t after,
-                                                  std::int64_t limit) = 0;
-  // Changes whenever rows of this run were superseded (a resume): what was read before is to be read again.
-  virtual Result<std::int64_t> series_epoch(const RunId& run) = 0;
-  virtual Result<std::vector<std::string>> metrics(const RunId& run) = 0;
-  virtual Result<std::vector<RunEventRow>> events(const RunId& run, std::int64_t after_id, std::int64_t limit) = 0;
-  virtual std::int64_t wal_bytes() = 0;
-};
 
 struct SubmitOptions {
   bool resume = false;         // continue this config's run, or start it when there is nothing to continue

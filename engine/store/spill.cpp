@@ -1,0 +1,163 @@
+#include "engine/store/spill.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include "engine/base/atomic_file.h"
+
+namespace stacklab::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "spill-";
+constexpr std::string_view suffix = ".jsonl";
+
+// Calls visit for every whole line of fd, from its start. Returns an errno, or 0. A last line without an end was cut
+// off: visited as it is.
+int for_each_line(int fd, const std::function<void(std::string_view)>& visit) {
+  std::string buffer;
+  std::array<char, 1 << 16> block{};
+  off_t offset = 0;
+  for (;;) {
+    const ssize_t n = pread(fd, block.data(), block.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) break;
+    offset += n;
+    buffer.append(block.data(), static_cast<std::size_t>(n));
+    std::size_t start = 0;
+    for (std::size_t end; (end = buffer.find('\n', start)) != std::string::npos; start = end + 1)
+      visit(std::string_view(buffer).substr(start, end - start));
+    buffer.erase(0, start);
+  }
+  if (!buffer.empty()) visit(buffer);
+  return 0;
+}
+
+}  // namespace
+
+SpillFile::~SpillFile() {
+  if (fd_ < 0) return;
+  if (empty()) unlink(path_.c_str());
+  close(fd_);
+}
+
+Status SpillFile::create() {
+  for (;;) {
+    // The time keeps apart processes of the same number, on other computers or after a restart.
+    const auto stamp = std::chrono::steady_clock::now().time_since_epoch().count() ^
+                       std::chrono::system_clock::now().time_since_epoch().count();
+    path_ = folder_ / fmt::format("{}{}-{:x}{}", prefix, getpid(), stamp, suffix);
+    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (fd_ < 0) return tl::unexpected<Error>(file_error("create", path_, errno));
+    // Somebody who opens the store may have taken the file away before the lock was on it.
+    struct stat status {};
+    if (flock(fd_, LOCK_EX) == 0 && fstat(fd_, &status) == 0 && status.st_nlink > 0) break;
+    close(fd_);
+  }
+  bytes_ = 0;
+  return {};
+}
+
+Status SpillFile::append(std::span<const Record> records) {
+  if (records.empty()) return {};
+  if (fd_ < 0) {
+    if (auto made = create(); !made) return made;
+  }
+  std::string text;
+  for (const auto& record : records) text += to_json_line(record) + '\n';
+  std::size_t written = 0;
+  int error = 0;
+  while (written < text.size() && error == 0) {
+    const ssize_t n = write(fd_, text.data() + written, text.size() - written);
+    if (n >= 0)
+      written += static_cast<std::size_t>(n);
+    else if (errno != EINTR)
+      error = errno;
+  }
+  if (error == 0 && fdatasync(fd_) != 0) error = errno;
+  if (error == 0) {
+    bytes_ += static_cast<std::int64_t>(text.size());
+    return {};
+  }
+  if (ftruncate(fd_, bytes_) != 0) return tl::unexpected<Error>(file_error("shorten", path_, errno));
+  return tl::unexpected<Error>(file_error("write", path_, error));
+}
+
+Status SpillFile::read(const std::function<void(const Record&)>& visit) const {
+  if (empty()) return {};
+  const int error = for_each_line(fd_, [&](std::string_view line) {
+    if (const auto record = from_json_line(line)) visit(*record);
+  });
+  if (error != 0) return tl::unexpected<Error>(file_error("read", path_, error));
+  return {};
+}
+
+void SpillFile::discard() {
+  if (fd_ < 0) return;
+  // Emptied first: should the name stay (a folder that became read-only), nothing is left to take in twice.
+  if (ftruncate(fd_, 0) != 0 && unlink(path_.c_str()) != 0) return;
+  unlink(path_.c_str());
+  close(fd_);
+  fd_ = -1;
+  bytes_ = 0;
+}
+
+Result<std::int64_t> LeftSpill::read(const std::function<void(const Record&)>& visit) const {
+  std::int64_t unreadable = 0;
+  const int error = for_each_line(fd_, [&](std::string_view line) {
+    if (const auto record = from_json_line(line))
+      visit(*record);
+    else
+      ++unreadable;
+  });
+  if (error != 0) return tl::unexpected<Error>(file_error("read", path_, error));
+  return unreadable;
+}
+
+std::vector<std::string> take_in_spills(const fs::path& folder,
+                                        const std::function<Result<std::int64_t>(const LeftSpill&)>& apply) {
+  std::vector<fs::path> files;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(suffix)) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::string> notes;
+  for (const auto& path : files) {
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+      if (errno != ENOENT) notes.push_back(file_error("open", path, errno).message());
+      continue;
+    }
+    struct stat status {};
+    // Locked: its owner lives. Without a name: somebody else has just taken it in.
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &status) == 0 && status.st_nlink > 0) {
+      const auto left_over = apply(LeftSpill(path, fd));
+      if (!left_over) {
+        notes.push_back(fmt::format("{} was not taken in: {}", path.string(), left_over.error().message()));
+      } else if (*left_over == 0) {
+        unlink(path.c_str());
+      } else {
+        const fs::path aside = path.string() + ".unread";
+        fs::rename(path, aside, ec);
+        notes.push_back(fmt::format("{} lines or records of {} could not be taken in; the file is kept as {}",
+                                    *left_over, path.filename().string(), aside.filename().string()));
+      }
+    }
+    close(fd);
+  }
+  return notes;
+}
+
+}  // namespace stacklab::store

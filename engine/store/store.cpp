@@ -1,0 +1,151 @@
+#include "engine/store/store.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/log.h"
+#include "engine/store/claims.h"
+#include "engine/store/database.h"
+#include "engine/store/liveness.h"
+#include "engine/store/spill.h"
+#include "engine/store/writer.h"
+
+namespace stacklab {
+
+class Claim::Hold {
+ public:
+  explicit Hold(std::shared_ptr<store::Attachment> attachment) : attachment(std::move(attachment)) {}
+  const std::shared_ptr<store::Attachment> attachment;
+};
+
+namespace {
+
+namespace fs = std::filesystem;
+using store::Attachment;
+using store::Writer;
+
+class Sink final : public RunSink {
+ public:
+  Sink(Writer& writer, std::shared_ptr<Attachment> from) : writer_(writer), from_(std::move(from)) {}
+
+  void progress(const Progress& progress) override {
+    writer_.pulse(from_, [&](Attachment& a) { a.progress = progress; });
+  }
+  void metrics(const MetricEvent& event) override {
+    store::StepRecord record{event.step, event.tokens, event.process_seconds, event.unix_time, {}};
+    record.values.reserve(event.values.size());
+    for (const auto& value : event.values) record.values.emplace_back(value.name, value.value);
+    writer_.push(from_, std::move(record));
+  }
+  void event(const RunEvent& event) override {
+    // Steps up to a checkpoint are not done again by whoever continues from it: they should be on disk with it.
+    const bool soon = event.kind == RunEvent::Kind::checkpoint;
+    writer_.push(from_, store::EventRecord{0, event.step, store::unix_now(), event.kind, event.text}, soon);
+  }
+  void beat(double next_within_seconds) override {
+    const double now = store::unix_now();
+    writer_.pulse(from_, [&](Attachment& a) { a.beat = {now, now + next_within_seconds}; });
+  }
+  void resumed_after(std::int64_t step) override { writer_.push(from_, store::ResumedRecord{step}, true); }
+  void fact(std::string_view name, double value) override {
+    writer_.push(from_, store::FactRecord{std::string(name), value});
+  }
+
+ private:
+  Writer& writer_;
+  const std::shared_ptr<Attachment> from_;
+};
+
+class SqliteStore final : public Store {
+ public:
+  SqliteStore(const fs::path& workspace, std::unique_ptr<SQLite::Database> db, const StoreOptions& options)
+      : writer_(workspace, std::move(db), options) {}
+
+  Result<Claim> claim(const ClaimRequest& request, std::function<void(const std::string& why)> on_stop) override {
+    store::ClaimedRow row;
+    const Status done = writer_.call([&](SQLite::Database& db) -> Status {
+      auto claimed = store::claim_run(db, request, store::this_owner(), store::unix_now());
+      if (!claimed) return tl::unexpected(claimed.error());
+      row = std::move(*claimed);
+      return {};
+    });
+    if (!done) return tl::unexpected(done.error());
+    if (row.claim.kind != Claim::Kind::already_finished) {
+      auto attachment = std::make_shared<Attachment>();
+      attachment->key = {request.id, row.session};
+      attachment->run_number = row.run_number;
+      attachment->on_stop = std::move(on_stop);
+      writer_.attach(attachment);
+      row.claim.hold = std::make_shared<Claim::Hold>(std::move(attachment));
+    }
+    return std::move(row.claim);
+  }
+
+  std::unique_ptr<RunSink> sink(const Claim& claim) override {
+    return std::make_unique<Sink>(writer_, claim.hold->attachment);
+  }
+
+  void note_stopping(const Claim& claim) override {
+    writer_.pulse(claim.hold->attachment, [](Attachment& a) { a.stopping = true; });
+  }
+
+  Status end(const Claim& claim, const Completion& c) override {
+    const auto& from = claim.hold->attachment;
+    writer_.push(from, store::EndRecord{c.state, c.cause, store::unix_now(), c.parameters, c.plan_bytes, c.peak_bytes,
+                                        c.tokens_per_second});
+    const Status stored = writer_.flush();
+    writer_.detach(from);
+    return stored;
+  }
+
+  void request_stop(const RunId& run) override {
+    writer_.post([run](SQLite::Database& db) {
+      try {
+        store::set_stop_requested(db, run);
+      } catch (const SQLite::Exception& e) {
+        log_warning("run {} could not be asked to stop: {}", run, e.what());
+      }
+    });
+  }
+
+  Status flush() override { return writer_.flush(); }
+  StoreHealth health() const override { return writer_.health(); }
+
+ private:
+  Writer writer_;
+};
+
+// What processes that are gone left behind: rows in spill files first, for a completion record may be among them.
+Status recover(SQLite::Database& db, const fs::path& workspace) {
+  const auto notes = store::take_in_spills(workspace / "runs", [&](const store::LeftSpill& left) {
+    return store::guarded(workspace, [&]() -> Result<std::int64_t> {
+      store::Applier applier(db);
+      return applier.take_in([&](const auto& visit) { return left.read(visit); });
+    });
+  });
+  for (const auto& note : notes) log_warning("{}", note);
+  return store::guarded(workspace, [&]() -> Status {
+    for (const auto& note : store::mark_lost_runs(db, store::unix_now())) log_info("{}", note);
+    return {};
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::open(const fs::path& workspace, const StoreOptions& options) {
+  ignore_file_size_signal();
+  // SQLite takes a relative name that starts with "file:" for a URI.
+  std::error_code ec;
+  const fs::path folder = fs::absolute(workspace, ec);
+  fs::create_directories(folder / "runs", ec);
+  if (ec) return tl::unexpected<Error>(file_error("create the workspace's folder", folder / "runs", ec.value()));
+  auto db = store::open_for_writing(folder, {static_cast<int>(options.claim_timeout.count()), options.max_pages});
+  if (!db) return tl::unexpected(db.error());
+  if (auto recovered = recover(**db, folder); !recovered) return tl::unexpected(recovered.error());
+  (*db)->setBusyTimeout(static_cast<int>(options.busy_timeout.count()));
+  return std::make_unique<SqliteStore>(folder, std::move(*db), options);
+}
+
+}  // namespace stacklab

@@ -1,0 +1,386 @@
+#include "engine/store/writer.h"
+
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <future>
+#include <new>
+#include <utility>
+
+#include "engine/base/log.h"
+#include "engine/store/database.h"
+#include "engine/store/liveness.h"
+
+namespace stacklab::store {
+namespace {
+
+constexpr std::chrono::milliseconds housekeeping_interval{1000};
+constexpr std::chrono::milliseconds retry_interval{250};
+constexpr int checkpoint_timeout_ms = 200;
+
+std::int64_t rows_of(const std::vector<Record>& records) {
+  std::int64_t rows = 0;
+  for (const auto& record : records) rows += row_count(record);
+  return rows;
+}
+
+}  // namespace
+
+Writer::Writer(std::filesystem::path workspace, std::unique_ptr<SQLite::Database> db, const StoreOptions& options)
+    : workspace_(std::move(workspace)),
+      options_(options),
+      db_(std::move(db)),
+      applier_(std::make_unique<Applier>(*db_)),
+      spill_(workspace_ / "runs"),
+      thread_([this] { loop(); }) {}
+
+Writer::~Writer() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Writer::push(const std::shared_ptr<Attachment>& from, RecordBody body, bool soon) {
+  Record record{from->key, std::move(body)};
+  const std::int64_t rows = row_count(record);
+  {
+    std::lock_guard lock(mutex_);
+    if (auto* event = std::get_if<EventRecord>(&record.body)) event->sequence = from->next_sequence++;
+    const auto* step = std::get_if<StepRecord>(&record.body);
+    // Steps are many and may go when memory runs out; what happened and how it ended is little and stays.
+    if (step && held_rows_ + rows > options_.held_rows_limit) {
+      if (from->lost_rows == 0) from->first_lost_step = step->step;
+      from->last_lost_step = step->step;
+      from->lost_rows += rows;
+      health_.lost_rows += rows;
+      return;
+    }
+    held_rows_ += rows;
+    queued_rows_ += rows;
+    queue_.push_back(std::move(record));
+    if (!oldest_) oldest_ = Clock::now();
+    soon_ |= soon;
+    if (queued_rows_ < options_.commit_rows && !soon && queue_.size() > 1) return;
+  }
+  wake_.notify_one();
+}
+
+void Writer::pulse(const std::shared_ptr<Attachment>& from, const std::function<void(Attachment&)>& set) {
+  bool first = false;
+  {
+    std::lock_guard lock(mutex_);
+    set(*from);
+    first = !oldest_;
+    if (first) oldest_ = Clock::now();
+  }
+  if (first) wake_.notify_one();
+}
+
+void Writer::post(std::function<void(SQLite::Database&)> task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back({std::move(task), false});
+  }
+  wake_.notify_one();
+}
+
+void Writer::attach(const std::shared_ptr<Attachment>& attachment) {
+  std::lock_guard lock(mutex_);
+  attached_.push_back(attachment);
+  wake_.notify_one();
+}
+
+void Writer::detach(const std::shared_ptr<Attachment>& attachment) {
+  std::lock_guard lock(mutex_);
+  std::erase(attached_, attachment);
+}
+
+Status Writer::call(const std::function<Status(SQLite::Database&)>& task) {
+  auto done = std::make_shared<std::promise<Status>>();
+  auto result = done->get_future();
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back({[&task, done, this](SQLite::Database& db) {
+                        Status status;
+                        try {
+                          db.setBusyTimeout(static_cast<int>(options_.claim_timeout.count()));
+                          status = guarded(workspace_, [&] { return task(db); });
+                          db.setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
+                        } catch (const std::exception& e) {
+                          status = failed(e.what());
+                        }
+                        done->set_value(status);
+                      },
+                      false});
+  }
+  wake_.notify_one();
+  return result.get();
+}
+
+Status Writer::flush() {
+  auto done = std::make_shared<std::promise<Status>>();
+  auto result = done->get_future();
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back({[done, this](SQLite::Database&) {
+                        Status status;
+                        if (!pending_.empty()) {
+                          std::lock_guard inner(mutex_);
+                          status = failed(fmt::format("{} rows are not stored: {}", held_rows_, health_.problem));
+                        }
+                        done->set_value(status);
+                      },
+                      true});
+  }
+  wake_.notify_one();
+  return result.get();
+}
+
+StoreHealth Writer::health() const {
+  std::lock_guard lock(mutex_);
+  StoreHealth health = health_;
+  health.held_rows = held_rows_;
+  return health;
+}
+
+// Takes over what was queued. True when the store is closing.
+bool Writer::wait_for_work(std::vector<Task>& tasks, Attachments& attached) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto now = Clock::now();
+    if (closing_ || !tasks_.empty()) break;
+    auto due = Clock::time_point::max();
+    if (unavailable_since_ || !spill_.empty()) due = std::max(next_try_, now);
+    if (oldest_ && !unavailable_since_) due = std::min(due, *oldest_ + options_.commit_interval);
+    if (!attached_.empty()) due = std::min(due, last_housekeeping_ + housekeeping_interval);
+    if (!unavailable_since_ && (queued_rows_ >= options_.commit_rows || soon_)) break;
+    if (due <= now) break;
+    if (due == Clock::time_point::max())
+      wake_.wait(lock);
+    else
+      wake_.wait_until(lock, due);
+  }
+  if (pending_.empty())
+    pending_.swap(queue_);
+  else
+    std::move(queue_.begin(), queue_.end(), std::back_inserter(pending_));
+  queue_.clear();
+  queued_rows_ = 0;
+  oldest_.reset();
+  soon_ = false;
+  tasks.swap(tasks_);
+  for (const auto& a : attached_) {
+    if (!a->progress && !a->beat && !a->stopping) continue;
+    pulses_.push_back({a, std::exchange(a->progress, std::nullopt), std::exchange(a->beat, std::nullopt),
+                       std::exchange(a->stopping, false)});
+  }
+  attached = attached_;
+  return closing_;
+}
+
+void Writer::loop() {
+  bool closed = false;
+  while (!closed) {
+    try {
+      closed = turn();
+    } catch (const std::exception& e) {
+      // Memory ran out: what is queued stays queued.
+      log_error("the store's writer: {}", e.what());
+      std::this_thread::sleep_for(retry_interval);
+    }
+  }
+  if (!pending_.empty()) log_error("{} rows of metrics and events are lost: {}", rows_of(pending_), health().problem);
+}
+
+// Waits for work and does it. True when the store is closing and everything is done that can be.
+bool Writer::turn() {
+  std::vector<Task> tasks;
+  Attachments attached;
+  bool drain = wait_for_work(tasks, attached);
+  for (const auto& task : tasks) drain |= task.drain;
+  bool lost = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& a : attached) lost |= a->lost_rows > 0;
+  }
+  if (!pending_.empty() || !pulses_.empty() || !spill_.empty() || lost) commit(attached, drain);
+  poll_stops(attached);
+  for (auto& task : tasks) task.run(*db_);
+  if (const auto now = Clock::now(); now - last_housekeeping_ >= housekeeping_interval) {
+    last_housekeeping_ = now;
+    limit_wal();
+  }
+  std::lock_guard lock(mutex_);
+  return closing_ && queue_.empty() && tasks_.empty();
+}
+
+// One transaction: what was spilled, what is pending, then the pulses, so that readers see whole steps only.
+void Writer::commit(const Attachments& attached, bool drain) {
+  const auto give_up = Clock::now() + options_.patience;
+  for (;;) {
+    try {
+      SQLite::Transaction transaction(*db_, SQLite::TransactionBehavior::IMMEDIATE);
+      const auto spilled = spill_.read([&](const Record& record) { applier_->apply(record); });
+      if (!spilled) throw std::runtime_error(spilled.error().message());
+      std::int64_t unplaced = 0;
+      for (const auto& record : pending_) unplaced += applier_->apply(record) ? 0 : row_count(record);
+      write_pulses();
+      const auto reported = report_lost(attached);
+      transaction.commit();
+      const std::int64_t rows = rows_of(pending_);
+      spill_.discard();
+      pending_.clear();
+      pulses_.clear();
+      std::lock_guard lock(mutex_);
+      held_rows_ -= rows;
+      for (const auto& [a, lost] : reported) a->lost_rows -= lost;
+      health_.lost_rows += unplaced;
+      health_.spilled_rows = 0;
+      if (unavailable_since_) log_info("the store is available again; all rows are written");
+      health_.available = true;
+      health_.problem.clear();
+      unavailable_since_.reset();
+      break;
+    } catch (const std::exception& e) {
+      const auto* sqlite = dynamic_cast<const SQLite::Exception*>(&e);
+      const Error error = sqlite ? database_error(*sqlite, workspace_) : Error{Error::Kind::failed, e.what(), {}};
+      applier_->forget();
+      unavailable(error, drain && Clock::now() >= give_up);
+      // Whoever waits for all to be written waits as long as patience lasts, then what is left is spilled.
+      if (!drain || Clock::now() >= give_up) break;
+      std::this_thread::sleep_for(std::min(retry_interval, options_.patience));
+    }
+  }
+  put_pulses_back();
+}
+
+void Writer::unavailable(const Error& error, bool drain) {
+  const auto now = Clock::now();
+  next_try_ = now + retry_interval;
+  if (!unavailable_since_) {
+    unavailable_since_ = now;
+    log_warning("the store cannot be written for now: {}; training goes on", error.message());
+  }
+  {
+    std::lock_guard lock(mutex_);
+    health_.available = false;
+    health_.problem = error.message();
+  }
+  if (drain || now - *unavailable_since_ >= options_.patience) spill_pending(error);
+}
+
+void Writer::spill_pending(const Error& reason) {
+  if (pending_.empty()) return;
+  const bool first = spill_.empty();
+  const std::int64_t rows = rows_of(pending_);
+  if (const auto spilled = spill_.append(pending_); !spilled) {
+    std::lock_guard lock(mutex_);
+    health_.problem = fmt::format("{}; and {}", reason.message(), spilled.error().message());
+    return;
+  }
+  if (first) log_warning("rows go to {} until the store can be written", spill_.path().string());
+  pending_.clear();
+  std::lock_guard lock(mutex_);
+  held_rows_ -= rows;
+  health_.spilled_rows += rows;
+}
+
+void Writer::write_pulses() {
+  for (const auto& pulse : pulses_) {
+    const auto& from = *pulse.from;
+    if (pulse.beat) {
+      SQLite::Statement update(*db_, "UPDATE sessions SET last_beat = ?, next_by = ? WHERE run = ? AND session = ?");
+      update.bind(1, pulse.beat->first);
+      update.bind(2, pulse.beat->second);
+      update.bind(3, from.run_number);
+      update.bind(4, from.key.session);
+      update.exec();
+    }
+    if (pulse.progress) {
+      SQLite::Statement update(*db_,
+                               "UPDATE runs SET phase = ?, detail = ?, done = ?, total = ? "
+                               "WHERE number = ? AND session = ? AND state IN ('running', 'stopping')");
+      update.bind(1, pulse.progress->phase);
+      update.bind(2, pulse.progress->detail);
+      update.bind(3, pulse.progress->done);
+      update.bind(4, pulse.progress->total);
+      update.bind(5, from.run_number);
+      update.bind(6, from.key.session);
+      update.exec();
+    }
+    if (pulse.stopping) {
+      SQLite::Statement update(
+          *db_, "UPDATE runs SET state = 'stopping' WHERE number = ? AND session = ? AND state = 'running'");
+      update.bind(1, from.run_number);
+      update.bind(2, from.key.session);
+      update.exec();
+    }
+  }
+}
+
+// A pulse that could not be written waits for the next attempt, unless a newer one is there already.
+void Writer::put_pulses_back() {
+  std::lock_guard lock(mutex_);
+  for (auto& pulse : pulses_) {
+    if (!pulse.from->progress) pulse.from->progress = std::move(pulse.progress);
+    if (!pulse.from->beat) pulse.from->beat = pulse.beat;
+    pulse.from->stopping |= pulse.stopping;
+  }
+  pulses_.clear();
+}
+
+Writer::LostRows Writer::report_lost(const Attachments& attached) {
+  LostRows reported;
+  for (const auto& a : attached) {
+    EventRecord event;
+    {
+      std::lock_guard lock(mutex_);
+      if (a->lost_rows == 0) continue;
+      reported.emplace_back(a, a->lost_rows);
+      event = {a->next_sequence++, a->last_lost_step, unix_now(), RunEvent::Kind::warning,
+               fmt::format("{} rows of steps {} to {} are lost: {}", a->lost_rows, a->first_lost_step,
+                           a->last_lost_step, health_.problem)};
+    }
+    applier_->apply({a->key, event});
+  }
+  return reported;
+}
+
+void Writer::poll_stops(const Attachments& attached) {
+  for (const auto& a : attached) {
+    if (a->stop_told) continue;
+    std::string why;
+    try {
+      SQLite::Statement query(*db_, "SELECT session, stop_requested FROM runs WHERE number = ?");
+      query.bind(1, a->run_number);
+      if (!query.executeStep())
+        why = "the run was deleted";
+      else if (query.getColumn(0).getInt64() != a->key.session)
+        why = "another process took the run over";
+      else if (query.getColumn(1).getInt() != 0)
+        why = "the user";
+    } catch (const SQLite::Exception&) {
+      return;  // the next poll will tell
+    }
+    if (why.empty()) continue;
+    a->stop_told = true;
+    if (a->on_stop) a->on_stop(why);
+  }
+}
+
+// Readers that overlap all the time keep SQLite from starting the WAL over; beyond the limit the writer waits for a
+// gap.
+void Writer::limit_wal() {
+  std::error_code ec;
+  const auto size = std::filesystem::file_size(database_file(workspace_).string() + "-wal", ec);
+  if (ec || static_cast<std::int64_t>(size) <= options_.wal_limit) return;
+  db_->setBusyTimeout(checkpoint_timeout_ms);
+  db_->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
+  db_->setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
+}
+
+}  // namespace stacklab::store
