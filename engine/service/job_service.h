@@ -19,7 +19,8 @@ namespace stacklab {
 struct SubmitOptions {
   bool resume = false;         // continue this config's run, or start it when there is nothing to continue
   std::int64_t max_steps = 0;  // stop early; not config
-  // Used when data.corpus cannot be had (no network): the run is made with this corpus instead and says so. Empty: fail.
+  // Used when data.corpus cannot be had (no network): the run is made with this corpus instead and says so. Empty:
+  // fail.
   std::string fallback_corpus;
 };
 
@@ -32,10 +33,11 @@ struct JobSnapshot {
   bool stopping = false;
 };
 
-// How a job ended. error is set when it failed or was refused.
+// How a job ended. error is set when it failed or was refused, and (of kind stopped) when somebody stopped it before
+// its end; a run that reached max_steps is paused without an error.
 struct JobOutcome {
   std::int64_t job = 0;
-  RunId run;
+  RunId run;  // empty when it ended before its run had a name
   RunState state = RunState::failed;
   std::optional<Error> error;
   std::int64_t steps = 0, tokens = 0, parameters = 0, plan_bytes = 0, peak_bytes = 0;
@@ -46,8 +48,8 @@ struct JobOutcome {
 // Thread-safe. Every call returns at once (a queue push) except open, wait and the destructor.
 class JobService {
  public:
-  // Opens or creates the workspace and its store, and marks runs whose process died as lost. Errors name the folder: not writable, disk
-  // full, a store of a newer version, not a data base.
+  // Opens or creates the workspace and its store, and marks runs whose process died as lost. Errors name the folder:
+  // not writable, disk full, a store of a newer version, not a data base.
   static Result<std::unique_ptr<JobService>> open(const std::filesystem::path& workspace);
   // Opens for reading only: works on a read-only workspace; an empty or missing one is an error that says so.
   static Result<std::unique_ptr<StoreReader>> open_reader(const std::filesystem::path& workspace);
@@ -57,11 +59,13 @@ class JobService {
   virtual const std::filesystem::path& workspace() const = 0;
   virtual Result<std::unique_ptr<StoreReader>> reader() = 0;
 
-  // Queues a validated config; jobs run one after another. Returns the job's number. Failures arrive as the job's outcome.
+  // Queues a validated config; jobs run one after another. Returns the job's number. Failures arrive as the job's
+  // outcome.
   virtual std::int64_t submit(const RunConfig& config, const SubmitOptions& options) = 0;
   // Queues the continuation of a stopped, lost or failed run from its stored config.
   virtual std::int64_t resume(const RunId& run) = 0;
-  // Asks a run of this process to finish its step, checkpoint and end. Of another process: by the store (seen at its next beat).
+  // Asks a run of this process to finish its step, checkpoint and end. Of another process: by the store (seen at its
+  // next beat).
   virtual void stop(const RunId& run) = 0;
   virtual void stop_job(std::int64_t job) = 0;
   virtual void stop_all() = 0;

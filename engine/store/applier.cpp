@@ -188,6 +188,7 @@ void Applier::supersede(std::int64_t run_number, std::int64_t session, std::int6
 
 Result<std::int64_t> Applier::take_in(const std::function<Result<std::int64_t>(const Visit&)>& for_each) {
   SQLite::Transaction transaction(db_, SQLite::TransactionBehavior::IMMEDIATE);
+  begin();
   std::int64_t unplaced = 0;
   std::set<RunId> touched;
   const auto unreadable = for_each([&](const Record& record) {

@@ -21,6 +21,9 @@ class Applier {
  public:
   explicit Applier(SQLite::Database& db);
 
+  // At the start of every transaction: other processes may have taken runs over meanwhile.
+  void begin() { places_.clear(); }
+
   // False when the store holds no such run or session: the record has no place.
   bool apply(const Record& record);
 

@@ -105,12 +105,13 @@ ClaimedRow continue_run(SQLite::Database& db, const StoredRun& run, const ClaimR
 
 }  // namespace
 
-Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, const Owner& owner, double now) {
+Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, const Owner& owner, double now,
+                             bool look_only) {
   SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
   const auto run = find_run(db, request.id);
   if (!run) {
     ClaimedRow row = create_run(db, request, owner, now);
-    transaction.commit();
+    if (!look_only) transaction.commit();
     return row;
   }
   const std::string who = fmt::format("run {} ({})", run->name, request.id);
@@ -134,13 +135,14 @@ Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, 
     return refused(fmt::format("{} exists: {} at step {}{}", who, state, run->step, cause.empty() ? "" : ": " + cause),
                    "continue it with --resume, or change the config");
   }
-  if (run->step > 0 && !run->corpus_sha256.empty() && run->corpus_sha256 != request.corpus_sha256) {
+  if (run->step > 0 && !run->corpus_sha256.empty() && !request.corpus_sha256.empty() &&
+      run->corpus_sha256 != request.corpus_sha256) {
     return refused(fmt::format("{} was trained on other data: its corpus had SHA-256 {}, this workspace's has {}", who,
                                run->corpus_sha256.substr(0, 12), request.corpus_sha256.substr(0, 12)),
                    "bring the first corpus back, or start a new run under another seed");
   }
   ClaimedRow row = continue_run(db, *run, request, owner, now);
-  transaction.commit();
+  if (!look_only) transaction.commit();
   return row;
 }
 

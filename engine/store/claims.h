@@ -19,8 +19,9 @@ struct ClaimedRow {
   std::int64_t session = 0;
 };
 
-// One transaction: of two processes that claim a run at once, one is refused.
-Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, const Owner& owner, double now);
+// One transaction: of two processes that claim a run at once, one is refused. With look_only nothing is kept.
+Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, const Owner& owner, double now,
+                             bool look_only = false);
 
 // Marks the active runs whose process is gone as lost, with an event each. Returns a line for each.
 std::vector<std::string> mark_lost_runs(SQLite::Database& db, double now);

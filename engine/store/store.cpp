@@ -16,7 +16,7 @@ namespace stacklab {
 
 class Claim::Hold {
  public:
-  explicit Hold(std::shared_ptr<store::Attachment> attachment) : attachment(std::move(attachment)) {}
+  explicit Hold(std::shared_ptr<store::Attachment> from) : attachment(std::move(from)) {}
   const std::shared_ptr<store::Attachment> attachment;
 };
 
@@ -81,6 +81,18 @@ class SqliteStore final : public Store {
       row.claim.hold = std::make_shared<Claim::Hold>(std::move(attachment));
     }
     return std::move(row.claim);
+  }
+
+  Result<Claim::Kind> look(const ClaimRequest& request) override {
+    Claim::Kind kind{};
+    const Status done = writer_.call([&](SQLite::Database& db) -> Status {
+      auto claimed = store::claim_run(db, request, store::this_owner(), store::unix_now(), true);
+      if (!claimed) return tl::unexpected(claimed.error());
+      kind = claimed->claim.kind;
+      return {};
+    });
+    if (!done) return tl::unexpected(done.error());
+    return kind;
   }
 
   std::unique_ptr<RunSink> sink(const Claim& claim) override {

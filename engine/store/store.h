@@ -76,6 +76,8 @@ class Store {
   // resume is not set, or its corpus is not the one it was trained on. on_stop is called once, on a thread of the
   // store, when another process asks this run to stop.
   virtual Result<Claim> claim(const ClaimRequest& request, std::function<void(const std::string& why)> on_stop) = 0;
+  // What claim would answer now, without claiming. Without a corpus_sha256 the data are not compared.
+  virtual Result<Claim::Kind> look(const ClaimRequest& request) = 0;
   // Where the claimed run reports; to be destroyed before the store. Its calls queue and return.
   virtual std::unique_ptr<RunSink> sink(const Claim& claim) = 0;
   // Shows the run as stopping.

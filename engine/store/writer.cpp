@@ -218,17 +218,19 @@ bool Writer::turn() {
   return closing_ && queue_.empty() && tasks_.empty();
 }
 
-// One transaction: what was spilled, what is pending, then the pulses, so that readers see whole steps only.
+// One transaction, so that readers see whole steps only: what was spilled, the pulses, and what is pending, which may
+// end a run.
 void Writer::commit(const Attachments& attached, bool drain) {
   const auto give_up = Clock::now() + options_.patience;
   for (;;) {
     try {
       SQLite::Transaction transaction(*db_, SQLite::TransactionBehavior::IMMEDIATE);
+      applier_->begin();
       const auto spilled = spill_.read([&](const Record& record) { applier_->apply(record); });
       if (!spilled) throw std::runtime_error(spilled.error().message());
+      write_pulses();
       std::int64_t unplaced = 0;
       for (const auto& record : pending_) unplaced += applier_->apply(record) ? 0 : row_count(record);
-      write_pulses();
       const auto reported = report_lost(attached);
       transaction.commit();
       const std::int64_t rows = rows_of(pending_);
@@ -237,7 +239,7 @@ void Writer::commit(const Attachments& attached, bool drain) {
       pulses_.clear();
       std::lock_guard lock(mutex_);
       held_rows_ -= rows;
-      for (const auto& [a, lost] : reported) a->lost_rows -= lost;
+      for (const auto& [a, rows_lost] : reported) a->lost_rows -= rows_lost;
       health_.lost_rows += unplaced;
       health_.spilled_rows = 0;
       if (unavailable_since_) log_info("the store is available again; all rows are written");

@@ -1,0 +1,334 @@
+#include "engine/service/job.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/environment.h"
+#include "engine/base/log.h"
+#include "engine/config/config_io.h"
+
+namespace stacklab {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder's name from whatever a run is called: readable, short, and one path component.
+std::string folder_name(const std::string& name, const RunId& id) {
+  constexpr std::size_t longest = 80;
+  std::string safe;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool bad = byte < 0x20 || byte == 0x7f || c == '/' || c == '\\' || c == ':' || c == '*' || c == '?' ||
+                     c == '"' || c == '<' || c == '>' || c == '|';
+    safe += bad ? '_' : c;
+  }
+  if (safe.size() > longest) {
+    safe.resize(longest);
+    // Not in the middle of a character.
+    while (!safe.empty() && (static_cast<unsigned char>(safe.back()) & 0xC0) == 0x80) safe.pop_back();
+    if (!safe.empty() && static_cast<unsigned char>(safe.back()) >= 0xC0) safe.pop_back();
+  }
+  if (safe.empty() || safe.front() == '.' || safe.front() == '-') safe.insert(0, "run");
+  return safe + "-" + id;
+}
+
+void copy_result(JobOutcome& outcome, const TrainResult& r) {
+  outcome.steps = r.steps;
+  outcome.tokens = r.tokens;
+  outcome.parameters = r.parameters;
+  outcome.plan_bytes = r.plan_bytes;
+  outcome.peak_bytes = r.peak_bytes;
+  outcome.first_loss = r.first_loss;
+  outcome.loss = r.loss;
+  outcome.val_loss = r.val_loss;
+  outcome.unigram_entropy = r.unigram_entropy;
+  outcome.seconds = r.seconds;
+  outcome.tokens_per_second = r.tokens_per_second;
+}
+
+void copy_stored(JobOutcome& outcome, const RunSummary& run) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN();
+  outcome.steps = run.step;
+  outcome.tokens = run.tokens;
+  outcome.parameters = run.parameters;
+  outcome.plan_bytes = run.plan_bytes;
+  outcome.peak_bytes = run.peak_bytes;
+  outcome.first_loss = run.first_loss.value_or(none);
+  outcome.loss = run.last_loss.value_or(none);
+  outcome.val_loss = run.val_loss.value_or(none);
+  outcome.seconds = run.seconds;
+  outcome.tokens_per_second = run.tokens_per_second;
+  outcome.unigram_entropy = none;
+  for (const auto& [name, value] : run.facts)
+    if (name == "unigram_entropy") outcome.unigram_entropy = value;
+}
+
+}  // namespace
+
+// Hands on to the store, and keeps the job's snapshot up to date.
+class Job::Sink final : public RunSink {
+ public:
+  Sink(Job& job, std::unique_ptr<RunSink> store) : job_(job), store_(std::move(store)) {}
+
+  void progress(const Progress& progress) override {
+    Progress shown = progress;
+    if (shown.detail.empty()) shown.detail = job_.fallback_note_;
+    job_.change_snapshot([&](JobSnapshot& s) { s.progress = shown; });
+    store_->progress(shown);
+  }
+  void metrics(const MetricEvent& event) override { store_->metrics(event); }
+  void event(const RunEvent& event) override { store_->event(event); }
+  void beat(double next_within_seconds) override { store_->beat(next_within_seconds); }
+  void resumed_after(std::int64_t step) override { store_->resumed_after(step); }
+  void fact(std::string_view name, double value) override { store_->fact(name, value); }
+
+ private:
+  Job& job_;
+  const std::unique_ptr<RunSink> store_;
+};
+
+Job::Job(JobOrder job_order, const std::string& name) : order(std::move(job_order)) {
+  JobSnapshot first;
+  first.job = order.job;
+  first.name = name;
+  first.progress.phase = "queued";
+  snapshot_ = std::make_shared<const JobSnapshot>(std::move(first));
+}
+
+std::shared_ptr<const JobSnapshot> Job::snapshot() const {
+  std::lock_guard lock(mutex_);
+  return snapshot_;
+}
+
+template <class Change>
+void Job::change_snapshot(Change&& change) {
+  std::lock_guard lock(mutex_);
+  auto next = std::make_shared<JobSnapshot>(*snapshot_);
+  change(*next);
+  snapshot_ = std::move(next);
+}
+
+std::string Job::stopped_by() const {
+  std::lock_guard lock(mutex_);
+  return stopped_by_;
+}
+
+void Job::request_stop(const std::string& by) {
+  std::optional<Claim> claim;
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_by_.empty()) stopped_by_ = by;
+    claim = claim_;
+    auto next = std::make_shared<JobSnapshot>(*snapshot_);
+    next->stopping = true;
+    snapshot_ = std::move(next);
+  }
+  // Not under the lock: whoever waits for this may report to the sink at once.
+  stop_.request_stop();
+  if (claim) store_->note_stopping(*claim);
+}
+
+JobOutcome Job::run(const fs::path& workspace, Store& store, const JobSteps& steps) {
+  workspace_ = &workspace;
+  {
+    std::lock_guard lock(mutex_);
+    store_ = &store;
+  }
+  steps_ = &steps;
+  try {
+    return execute();
+  } catch (const std::bad_alloc&) {
+    return ended(snapshot()->run, {Error::Kind::failed, "out of memory", "close other programs"});
+  } catch (const std::exception& e) {
+    return ended(snapshot()->run, {Error::Kind::failed, e.what(), {}});
+  } catch (...) {
+    return ended(snapshot()->run, {Error::Kind::failed, "an unknown failure", {}});
+  }
+}
+
+JobOutcome Job::ended(const RunId& id, const Error& error) const {
+  JobOutcome outcome;
+  outcome.job = order.job;
+  outcome.run = id;
+  outcome.state = error.kind == Error::Kind::stopped ? RunState::paused : RunState::failed;
+  outcome.error = error;
+  return outcome;
+}
+
+JobOutcome Job::stored_outcome(const RunId& id) const {
+  JobOutcome outcome;
+  outcome.job = order.job;
+  outcome.run = id;
+  auto reader = open_store_reader(*workspace_);
+  if (!reader) return ended(id, reader.error());
+  const auto run = (*reader)->run(id);
+  if (!run) return ended(id, run.error());
+  outcome.state = run->state;
+  outcome.already_finished = true;
+  copy_stored(outcome, *run);
+  return outcome;
+}
+
+JobOutcome Job::execute() {
+  if (stop_.stop_requested())
+    return ended({}, {Error::Kind::stopped, fmt::format("stopped by {} before it began", stopped_by()), {}});
+  auto config = ordered_config();
+  if (!config) return ended(order.stored_run, config.error());
+  if (const auto valid = validate(*config); !valid) return ended({}, valid.error());
+  RunId id = config_hash(*config);
+  change_snapshot([&](JobSnapshot& s) { s.name = config->name; });
+
+  // Nothing is fetched for a run that will not be trained.
+  auto look = store_->look(claim_request(*config, id));
+  if (!look) return ended(id, look.error());
+  if (*look == Claim::Kind::already_finished) return stored_outcome(id);
+
+  const auto corpus = corpus_for(*config, id);
+  if (stop_.stop_requested())
+    return ended({}, {Error::Kind::stopped, fmt::format("stopped by {} before training began", stopped_by()), {}});
+  if (!corpus) return ended({}, corpus.error());
+  return train(*config, id, *corpus);
+}
+
+Result<RunConfig> Job::ordered_config() {
+  if (order.stored_run.empty()) return order.config;
+  auto reader = open_store_reader(*workspace_);
+  if (!reader) return tl::unexpected(reader.error());
+  const auto run = (*reader)->run(order.stored_run);
+  if (!run) return tl::unexpected(run.error());
+  return parse_config(run->config_json, fmt::format("the stored config of run {}", run->id));
+}
+
+// The corpus of the config, or the fallback's: then config and id become the fallback's too.
+Result<Corpus> Job::corpus_for(RunConfig& config, RunId& id) {
+  const CorpusProgress report = [this](std::string_view detail, std::int64_t done, std::int64_t total) {
+    change_snapshot([&](JobSnapshot& s) { s.progress = {"text", std::string(detail), done, total}; });
+  };
+  report("looking for " + config.data.corpus, 0, 0);
+  auto corpus = steps_->ensure_corpus(config.data.corpus, *workspace_, report, stop_.get_token());
+  const std::string& fallback = order.options.fallback_corpus;
+  if (corpus || stop_.stop_requested() || fallback.empty() || fallback == config.data.corpus) return corpus;
+  fallback_note_ = fmt::format("corpus {} in place of {}: {}", fallback, config.data.corpus, corpus.error().message());
+  log_warning("{}", fallback_note_);
+  report(fallback_note_, 0, 0);
+  auto second = steps_->ensure_corpus(fallback, *workspace_, report, stop_.get_token());
+  if (!second) {
+    return failed(fmt::format("neither corpus can be had: {}; {}", corpus.error().message(), second.error().what),
+                  second.error().remedy);
+  }
+  config.data.corpus = fallback;
+  id = config_hash(config);
+  return second;
+}
+
+ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const {
+  ClaimRequest request;
+  request.id = id;
+  request.name = config.name;
+  request.folder = folder_name(config.name, id);
+  request.config_json = to_json(config);
+  request.commit = build_info().commit;
+  request.total_steps = config.steps();
+  request.resume = order.options.resume;
+  return request;
+}
+
+JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& corpus) {
+  ClaimRequest request = claim_request(config, id);
+  request.corpus_sha256 = corpus.info().sha256;
+  const std::weak_ptr<Job> self = weak_from_this();
+  const auto claim = store_->claim(request, [self](const std::string& why) {
+    if (const auto job = self.lock()) job->request_stop(why);
+  });
+  if (!claim) return ended(id, claim.error());
+  if (claim->kind == Claim::Kind::already_finished) return stored_outcome(id);
+  {
+    std::lock_guard lock(mutex_);
+    claim_ = *claim;
+  }
+  change_snapshot([&](JobSnapshot& s) {
+    s.run = id;
+    s.progress = {"starting", fallback_note_, 0, 0};
+  });
+  // A stop that came before the claim was known could not be shown by the store.
+  if (stop_.stop_requested()) store_->note_stopping(*claim);
+
+  Sink sink(*this, store_->sink(*claim));
+  if (!fallback_note_.empty()) sink.event({RunEvent::Kind::warning, claim->step, fallback_note_});
+  TrainRequest todo;
+  todo.config = config;
+  todo.run_dir = *workspace_ / "runs" / claim->folder;
+  todo.max_steps = order.options.max_steps;
+  todo.resume = order.options.resume;
+  auto result = train_guarded(todo, corpus, sink);
+
+  JobOutcome outcome;
+  outcome.job = order.job;
+  outcome.run = id;
+  Completion completion;
+  if (!result) {
+    outcome.state = completion.state =
+        result.error().kind == Error::Kind::stopped ? RunState::paused : RunState::failed;
+    outcome.error = result.error();
+    completion.cause = result.error().message();
+  } else {
+    copy_result(outcome, *result);
+    completion.parameters = result->parameters;
+    completion.plan_bytes = result->plan_bytes;
+    completion.peak_bytes = result->peak_bytes;
+    completion.tokens_per_second = result->tokens_per_second;
+    if (result->complete) {
+      completion.state = RunState::finished;
+    } else if (stop_.stop_requested()) {
+      completion.state = RunState::paused;
+      completion.cause = fmt::format("stopped at step {} by {}", result->steps, stopped_by());
+      outcome.error = Error{Error::Kind::stopped, completion.cause, {}};
+    } else {
+      completion.state = RunState::paused;
+      completion.cause = fmt::format("reached --max-steps {}", order.options.max_steps);
+    }
+    outcome.state = completion.state;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    claim_.reset();
+  }
+  const Status stored = store_->end(*claim, completion);
+  if (!stored && (!outcome.error || outcome.error->kind == Error::Kind::stopped)) {
+    outcome.error =
+        Error{Error::Kind::failed, "the run ended, but its end could not be recorded: " + stored.error().what,
+              stored.error().remedy};
+  }
+  return outcome;
+}
+
+Result<TrainResult> Job::train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink) {
+  try {
+    if (auto ready = prepare_folder(request.run_dir, request.config); !ready) return tl::unexpected(ready.error());
+    return steps_->train(request, corpus, sink, stop_.get_token());
+  } catch (const std::bad_alloc&) {
+    return failed("out of memory", "close other programs, or use a smaller micro_batch or model");
+  } catch (const std::exception& e) {
+    return failed(fmt::format("training broke off: {}", e.what()));
+  } catch (...) {
+    return failed("training broke off for an unknown reason");
+  }
+}
+
+// The run's folder with its config, which stays as it was first written.
+Status Job::prepare_folder(const fs::path& folder, const RunConfig& config) {
+  std::error_code ec;
+  fs::create_directories(folder, ec);
+  if (ec) return tl::unexpected<Error>(file_error("create the run's folder", folder, ec.value()));
+  const fs::path file = folder / "config.json";
+  if (fs::exists(file, ec)) return {};
+  return write_file_atomically(file, to_json(config));
+}
+
+}  // namespace stacklab

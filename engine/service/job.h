@@ -1,0 +1,67 @@
+// One job of the service: from an order to a completion record. Runs on the job thread; stop and snapshot may be called
+// from any.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "engine/service/job_service.h"
+#include "engine/service/job_steps.h"
+#include "engine/store/store.h"
+
+namespace stacklab {
+
+struct JobOrder {
+  std::int64_t job = 0;
+  RunConfig config;
+  RunId stored_run;  // set: continue this run from its stored config
+  SubmitOptions options;
+};
+
+class Job : public std::enable_shared_from_this<Job> {
+ public:
+  Job(JobOrder job_order, const std::string& name);
+
+  const JobOrder order;
+
+  // Never throws: whatever goes wrong inside is the outcome.
+  JobOutcome run(const std::filesystem::path& workspace, Store& store, const JobSteps& steps);
+
+  void request_stop(const std::string& by);
+  std::shared_ptr<const JobSnapshot> snapshot() const;
+
+ private:
+  class Sink;
+
+  JobOutcome execute();
+  Result<RunConfig> ordered_config();
+  Result<Corpus> corpus_for(RunConfig& config, RunId& id);
+  JobOutcome train(const RunConfig& config, const RunId& id, const Corpus& corpus);
+  Result<TrainResult> train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink);
+  Status prepare_folder(const std::filesystem::path& folder, const RunConfig& config);
+
+  ClaimRequest claim_request(const RunConfig& config, const RunId& id) const;
+  JobOutcome ended(const RunId& id, const Error& error) const;
+  JobOutcome stored_outcome(const RunId& id) const;
+  template <class Change>
+  void change_snapshot(Change&& change);
+  std::string stopped_by() const;
+
+  const std::filesystem::path* workspace_ = nullptr;
+  Store* store_ = nullptr;
+  const JobSteps* steps_ = nullptr;
+  std::string fallback_note_;  // why the run's corpus is not the one that was asked for
+
+  mutable std::mutex mutex_;
+  std::stop_source stop_;
+  std::string stopped_by_;
+  std::shared_ptr<const JobSnapshot> snapshot_;
+  std::optional<Claim> claim_;
+};
+
+}  // namespace stacklab

@@ -1,0 +1,59 @@
+#include "engine/store/records.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace stacklab::store {
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+TEST(Records, EveryKindReadsBackExactly) {
+  const SessionKey key{"0123456789ab", 3};
+  const std::vector<Record> records = {
+      {key, StepRecord{7, 1234567890123, 0.1, 1.7e9 + 0.123456, {{"loss", 0.1 + 0.2}, {"up", inf}, {"down", -inf}}}},
+      {key, EventRecord{5, 7, 1.5, RunEvent::Kind::checkpoint, "quotes \" and\nlines and ünïcode"}},
+      {key, FactRecord{"unigram_entropy", 5e-324}},
+      {key, ResumedRecord{40}},
+      {key, EndRecord{RunState::paused, "stopped", 2.5, 1, 2, 3, 4.5}},
+  };
+  for (const auto& record : records) {
+    const std::string line = to_json_line(record);
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+    const auto back = from_json_line(line);
+    ASSERT_TRUE(back) << line;
+    EXPECT_EQ(*back, record) << line;
+  }
+}
+
+TEST(Records, NotANumberStaysOne) {
+  const auto back = from_json_line(to_json_line({{"r", 1}, StepRecord{1, 2, 3, 4, {{"loss", std::nan("")}}}}));
+  ASSERT_TRUE(back);
+  EXPECT_TRUE(std::isnan(std::get<StepRecord>(back->body).values.at(0).second));
+}
+
+TEST(Records, TextThatIsNotUtf8IsCarriedWithoutAnException) {
+  const auto back =
+      from_json_line(to_json_line({{"r", 1}, EventRecord{1, 1, 1, RunEvent::Kind::info, "bad \xff byte"}}));
+  ASSERT_TRUE(back);
+  EXPECT_NE(std::get<EventRecord>(back->body).text.find("bad "), std::string::npos);
+}
+
+TEST(Records, LinesThatAreCutOffOrForeignAreRefused) {
+  const std::string line = to_json_line({{"0123456789ab", 1}, StepRecord{1, 2, 3, 4, {{"loss", 2.5}}}});
+  for (std::size_t n = 0; n < line.size(); ++n) EXPECT_FALSE(from_json_line(line.substr(0, n))) << line.substr(0, n);
+  EXPECT_FALSE(from_json_line("{}"));
+  EXPECT_FALSE(from_json_line("[1, 2]"));
+  EXPECT_FALSE(from_json_line(R"({"run":"a","session":1,"kind":"dance"})"));
+  EXPECT_FALSE(from_json_line(R"({"run":"a","session":1,"kind":"fact","name":"x","value":"many"})"));
+}
+
+TEST(Records, RowsAreWhatTheTablesGet) {
+  EXPECT_EQ(row_count({{"r", 1}, StepRecord{1, 1, 1, 1, {{"a", 1}, {"b", 2}}}}), 3);
+  EXPECT_EQ(row_count({{"r", 1}, ResumedRecord{1}}), 1);
+}
+
+}  // namespace
+}  // namespace stacklab::store
