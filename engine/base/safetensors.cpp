@@ -15,6 +15,7 @@
 #include <set>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/text.h"
 
 namespace stacklab {
 namespace {
@@ -70,13 +71,6 @@ struct RawEntry {
   std::optional<std::vector<std::int64_t>> offsets;
 };
 
-// Names of other people's files end up in messages: kept short and printable.
-std::string shown(std::string_view name) {
-  std::string out;
-  for (const char c : name.substr(0, 80)) out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-  return name.size() > 80 ? out + "..." : out;
-}
-
 // Takes the header apart event by event: no tree is built, so nesting and duplicates are seen before they cost
 // anything.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
@@ -90,7 +84,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(number_integer_t) override { return unknown_field() || unexpected("a negative number"); }
   bool number_float(number_float_t, const string_t& text) override {
     if (unknown_field()) return true;
-    return fail(fmt::format("{}: {} is not a whole number of 64 bits", where(), shown(text)));
+    return fail(fmt::format("{}: {} is not a whole number of 64 bits", where(), printable(text)));
   }
   bool binary(binary_t&) override { return unexpected("binary data"); }
 
@@ -113,7 +107,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (state_ != State::entry || key_ != "dtype") return unexpected("a string");
     entries.back().type = safetensors_type_from_string(value);
     if (!entries.back().type)
-      return fail(fmt::format("tensor \"{}\": unknown dtype \"{}\"", shown(entries.back().name), shown(value)));
+      return fail(fmt::format("tensor \"{}\": unknown dtype \"{}\"", printable(entries.back().name), printable(value)));
     return true;
   }
 
@@ -137,8 +131,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     auto& seen = state_ == State::top ? top_keys_ : keys_;
     if (!seen.insert(name).second)
-      return fail(state_ == State::top ? fmt::format("\"{}\" occurs twice", shown(name))
-                                       : fmt::format("{}: \"{}\" occurs twice", where(), shown(name)));
+      return fail(state_ == State::top ? fmt::format("\"{}\" occurs twice", printable(name))
+                                       : fmt::format("{}: \"{}\" occurs twice", where(), printable(name)));
     key_ = name;
     return true;
   }
@@ -169,12 +163,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       case State::start:
         return "the header";
       case State::metadata:
-        return fmt::format("metadata \"{}\"", shown(key_));
+        return fmt::format("metadata \"{}\"", printable(key_));
       case State::entry:
       case State::list:
-        return fmt::format("tensor \"{}\", {}", shown(entries.back().name), shown(key_));
+        return fmt::format("tensor \"{}\", {}", printable(entries.back().name), printable(key_));
       default:
-        return fmt::format("\"{}\"", shown(key_));
+        return fmt::format("\"{}\"", printable(key_));
     }
   }
   // Fields that a later writer may add to a tensor are passed over when they are plain values.
@@ -264,7 +258,7 @@ Result<Safetensors> Safetensors::parse(std::span<const std::byte> bytes, std::st
   Safetensors file;
   file.metadata_ = std::move(header.metadata);
   for (RawEntry& raw : header.entries) {
-    const std::string name = shown(raw.name);
+    const std::string name = printable(raw.name);
     const auto bad_tensor = [&](std::string_view cause) { return bad(fmt::format("tensor \"{}\": {}", name, cause)); };
     if (!raw.type) return bad_tensor("no dtype");
     if (!raw.shape) return bad_tensor("no shape");
@@ -292,7 +286,7 @@ Result<Safetensors> Safetensors::parse(std::span<const std::byte> bytes, std::st
     const SafetensorsEntry& entry = file.entries_[i];
     const auto begin = static_cast<std::size_t>(entry.bytes.data() - data.data());
     if (begin != expected)
-      return bad(fmt::format("tensor \"{}\" begins at byte {}, {} byte {}", shown(entry.name), begin,
+      return bad(fmt::format("tensor \"{}\" begins at byte {}, {} byte {}", printable(entry.name), begin,
                              begin < expected ? "inside the tensor before it, which ends at" : "leaving a hole from",
                              expected));
     expected += entry.bytes.size();
@@ -316,7 +310,7 @@ Status write_safetensors(const std::filesystem::path& file, std::span<const Safe
   for (const SafetensorsEntry& entry : entries) {
     const std::optional<std::uint64_t> size = byte_count(entry.shape, entry.type);
     if (!size || *size != entry.bytes.size())
-      return bad(fmt::format("tensor \"{}\" has {} bytes, which do not fit {} [{}]", shown(entry.name),
+      return bad(fmt::format("tensor \"{}\" has {} bytes, which do not fit {} [{}]", printable(entry.name),
                              entry.bytes.size(), to_string(entry.type), fmt::join(entry.shape, ", ")));
     if (entry.name == metadata_key) return bad("a tensor may not be called __metadata__");
     order.push_back(&entry);
@@ -332,7 +326,8 @@ Status write_safetensors(const std::filesystem::path& file, std::span<const Safe
   std::set<std::string_view> names;
   std::uint64_t offset = 0;
   for (const SafetensorsEntry* entry : order) {
-    if (!names.insert(entry->name).second) return bad(fmt::format("two tensors are called \"{}\"", shown(entry->name)));
+    if (!names.insert(entry->name).second)
+      return bad(fmt::format("two tensors are called \"{}\"", printable(entry->name)));
     const std::uint64_t end = offset + entry->bytes.size();
     header[entry->name] = {{"dtype", to_string(entry->type)}, {"shape", entry->shape}, {"data_offsets", {offset, end}}};
     offset = end;

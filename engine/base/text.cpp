@@ -131,6 +131,36 @@ std::string format_integer(std::int64_t value) {
   return digits;
 }
 
+std::size_t utf8_length(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) return 1;
+  const std::size_t length = byte(0) >= 0xF0 ? 4 : byte(0) >= 0xE0 ? 3 : 2;
+  if (byte(0) < 0xC2 || byte(0) > 0xF4 || text.size() < length) return 0;
+  // Overlong forms, surrogates and what lies above U+10FFFF show in the second byte.
+  const unsigned char least = byte(0) == 0xE0 ? 0xA0 : byte(0) == 0xF0 ? 0x90 : 0x80;
+  const unsigned char most = byte(0) == 0xED ? 0x9F : byte(0) == 0xF4 ? 0x8F : 0xBF;
+  if (byte(1) < least || byte(1) > most) return 0;
+  for (std::size_t i = 2; i < length; ++i)
+    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
+  return length;
+}
+
+std::string printable(std::string_view text, std::size_t limit) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_length(text.substr(i));
+    if (i + std::max<std::size_t>(length, 1) > limit) return out + "...";
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (length == 0 || c < 0x20 || c == 0x7f)
+      out += '?';
+    else
+      out += text.substr(i, length);
+    i += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view blank = " \t\r\n\v\f";
   const std::size_t begin = text.find_first_not_of(blank);

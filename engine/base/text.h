@@ -35,6 +35,12 @@ std::string format_duration(double seconds);
 // "101,353,728".
 std::string format_integer(std::int64_t value);
 
+// Bytes of the well-formed UTF-8 character at the start of text; 0: there is none.
+std::size_t utf8_length(std::string_view text);
+// Other people's text for a message: control characters and broken UTF-8 become '?', what is longer than limit bytes is
+// cut.
+std::string printable(std::string_view text, std::size_t limit = 80);
+
 std::string_view trim(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 

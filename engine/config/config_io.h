@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,8 +10,9 @@
 
 namespace stacklab {
 
-// Reads a config from JSON text or a file. Unknown keys, wrong types and values out of range are errors that name the file, the
-// key, what was found and the nearest known name. Missing keys keep their defaults. Duplicate keys are refused.
+// Reads a config from JSON text or a file. Unknown keys, wrong types and values out of range are errors that name the
+// file, the key, what was found and the nearest known name. Missing keys keep their defaults. Duplicate keys are
+// refused.
 Result<RunConfig> parse_config(std::string_view json, std::string_view source_name);
 Result<RunConfig> load_config(const std::filesystem::path& file);
 
@@ -22,12 +22,15 @@ std::string to_json(const RunConfig& config);
 // Applies "section.key=value" (from --set). Errors as parse_config's.
 Status set_field(RunConfig& config, std::string_view assignment);
 
-// What the config says as a whole: divisibility (heads by KV heads, batch by sequence length, ...), lengths, warm-up against the run, and
-// that this build can do what is asked. Called by load_config's users before anything starts.
+// What the config says as a whole: every value in its range, divisibility (heads by KV heads, ...). True of a model
+// without a run too, so that counting and planning need no more.
+Status check_model(const RunConfig& config);
+// check_model, and the run: batch by sequence length, lengths, warm-up against the run, and that this build can do what
+// is asked. Called before anything starts.
 Status validate(const RunConfig& config);
 
-// Canonical JSON of the identity fields (model, optim, data, train): sorted keys, no spaces, shortest round-trip numbers; keys added
-// after the first release are left out while they have their default.
+// Canonical JSON of the identity fields (model, optim, data, train): sorted keys, no spaces, shortest round-trip
+// numbers; keys added after the first release are left out while they have their default.
 std::string canonical_json(const RunConfig& config);
 
 // SHA-256 of canonical_json, first 12 hex digits: the run's id.

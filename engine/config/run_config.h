@@ -1,5 +1,5 @@
-// One typed config determines a run. Every struct has one field list (config/fields.h), from which JSON, validation, --set, the
-// window's form and the hash follow. Names are the keys of the recipe.
+// One typed config determines a run. Every struct has one field list (config/fields.h), from which JSON, validation,
+// --set, the window's form and the hash follow. Names are the keys of the recipe.
 #pragma once
 
 #include <cstdint>
@@ -81,9 +81,9 @@ struct TrainConfig {
 // Operational: recorded, but not part of the run's identity.
 struct RunOptions {
   std::string device = "auto";
-  std::int64_t threads = 0;      // 0: all
-  std::int64_t micro_batch = 0;  // sequences per micro-batch; 0: auto
-  std::int64_t loss_chunk = 0;   // tokens per chunk of the loss head; 0: auto
+  std::int64_t threads = 0;             // 0: all
+  std::int64_t micro_batch = 0;         // sequences per micro-batch; 0: auto
+  std::int64_t loss_chunk = 0;          // tokens per chunk of the loss head; 0: auto
   std::int64_t eval_every = 50;         // steps; 0: only at the end
   std::int64_t eval_tokens = 32768;     // at most, per evaluation
   std::int64_t checkpoint_every = 100;  // steps; 0: only at the end and on stop

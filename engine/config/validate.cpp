@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/config/config_io.h"
+#include "engine/config/fields.h"
+#include "engine/config/values.h"
+
+namespace stacklab {
+namespace {
+
+// The name becomes part of a folder's name on any file system.
+Status check_name(const std::string& name) {
+  const auto fine = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
+  };
+  const bool ok = !name.empty() && name.size() <= 80 && name[0] != '.' && name[0] != '-' &&
+                  std::all_of(name.begin(), name.end(), fine);
+  if (ok) return {};
+  return usage_error(fmt::format("name: \"{}\" cannot name a folder", printable(name)),
+                     "1 to 80 letters, digits, '-', '_' or '.', and the first neither '.' nor '-'");
+}
+
+Status check_ranges(const RunConfig& config) {
+  RunConfig copy = config;
+  for (const Field& field : fields_of(copy))
+    if (Status ok = check_value(field); !ok) return ok;
+  return {};
+}
+
+Status check_run(const RunConfig& config) {
+  const TrainConfig& t = config.train;
+  const ScheduleConfig& s = config.optim.schedule;
+  if (t.tokens <= 0)
+    return usage_error("train.tokens: the length of the run is missing",
+                       "give the tokens to train on, for example 1600000");
+  if (t.seq_len > config.model.max_seq_len)
+    return usage_error(
+        fmt::format("train.seq_len: {} is longer than model.max_seq_len, {}", t.seq_len, config.model.max_seq_len));
+  if (t.batch_tokens % t.seq_len != 0)
+    return usage_error(
+        fmt::format("train.batch_tokens: {} is not a multiple of train.seq_len, {}", t.batch_tokens, t.seq_len));
+  if (t.tokens < t.batch_tokens)
+    return usage_error(fmt::format("train.tokens: {} is less than one batch of {}", t.tokens, t.batch_tokens));
+  const std::int64_t rows = t.batch_tokens / t.seq_len, micro = config.run.micro_batch;
+  if (micro > 0 && rows % micro != 0)
+    return usage_error(fmt::format("run.micro_batch: {} does not divide the {} rows of a batch", micro, rows));
+  if (s.warmup_tokens > t.tokens)
+    return usage_error(
+        fmt::format("optim.schedule.warmup_tokens: {} is longer than the run, {} tokens", s.warmup_tokens, t.tokens));
+  if (s.kind == "wsd" && s.warmup_tokens + s.decay_tokens > t.tokens)
+    return usage_error(
+        fmt::format("optim.schedule: a warm-up of {} and a decay of {} tokens do not fit into a run of {}",
+                    s.warmup_tokens, s.decay_tokens, t.tokens));
+  if (s.kind == "constant" && s.decay_tokens > 0)
+    return usage_error("optim.schedule.decay_tokens: a constant schedule has no decay", "set it to 0, or kind to wsd");
+  if (t.precision == "fp64" && config.run.device != "auto" && config.run.device != "reference")
+    return usage_error(fmt::format("train.precision: fp64 runs on the reference only, not on {}", config.run.device),
+                       "set run.device to reference");
+  if (config.data.corpus.empty()) return usage_error("data.corpus: no corpus is named", "see: stacklab corpus list");
+  return {};
+}
+
+// What the names stand for will come; until then nothing may look as if it were done.
+Status check_supported(const RunConfig& config) {
+  const auto not_yet = [](std::string_view what, std::string remedy) {
+    return usage_error(fmt::format("{} is not in this build yet", what), std::move(remedy));
+  };
+  if (config.optim.matrices != "adamw") return not_yet("optim.matrices: Muon", "set it to adamw");
+  if (config.model.mixer != "gqa") return not_yet(fmt::format("model.mixer: {}", config.model.mixer), "set it to gqa");
+  if (config.model.attn_every != 0) return not_yet("model.attn_every: a hybrid of mixers", "set it to 0");
+  if (config.model.ffn != "swiglu") return not_yet(fmt::format("model.ffn: {}", config.model.ffn), "set it to swiglu");
+  if (config.train.precision == "bf16") return not_yet("train.precision: bf16", "set it to fp32");
+  if (config.data.tokenizer != "bytes")
+    return not_yet(
+        fmt::format("data.tokenizer: \"{}\"; a tokenizer other than bytes", printable(config.data.tokenizer)),
+        "set it to bytes");
+  if (config.model.vocab_size != 256)
+    return usage_error(fmt::format("model.vocab_size: bytes have a vocabulary of 256, not {}", config.model.vocab_size),
+                       "set it to 256");
+  if (!config.data.mixture.empty()) return not_yet("data.mixture: mixing corpora", "name one in data.corpus");
+  if (config.data.packing != "fragment")
+    return not_yet(fmt::format("data.packing: {}", config.data.packing), "set it to fragment");
+  return {};
+}
+
+}  // namespace
+
+Status check_model(const RunConfig& config) {
+  if (Status ok = check_ranges(config); !ok) return ok;
+  if (Status ok = check_name(config.name); !ok) return ok;
+  const ModelConfig& m = config.model;
+  if (m.n_kv_heads > m.n_heads)
+    return usage_error(fmt::format("model.n_kv_heads: {} is more than model.n_heads, {}", m.n_kv_heads, m.n_heads));
+  if (m.n_heads % m.n_kv_heads != 0)
+    return usage_error(fmt::format("model.n_kv_heads: {} does not divide model.n_heads, {}", m.n_kv_heads, m.n_heads));
+  if (m.head_dim % 2 != 0)
+    return usage_error(fmt::format("model.head_dim: {} is odd, and rotary positions turn pairs", m.head_dim),
+                       "make it even");
+  return {};
+}
+
+Status validate(const RunConfig& config) {
+  if (Status ok = check_model(config); !ok) return ok;
+  if (Status ok = check_run(config); !ok) return ok;
+  return check_supported(config);
+}
+
+}  // namespace stacklab
