@@ -20,22 +20,23 @@ struct TrainRequest {
 };
 
 struct TrainResult {
-  std::int64_t steps = 0;   // updates done in all, earlier processes' included
-  std::int64_t tokens = 0;  // consumed in all
-  double first_loss = 0;    // of update 1 (as recorded when resumed)
-  double loss = 0;          // of the last update
-  double val_loss = 0;      // of the last evaluation; NaN if there was none
-  double unigram_entropy = 0;      // of the validation text, nats per token
-  double seconds = 0;              // spent in this run
-  double tokens_per_second = 0;    // of this process's steps
+  std::int64_t steps = 0;        // updates done in all, earlier processes' included
+  std::int64_t tokens = 0;       // consumed in all
+  double first_loss = 0;         // of update 1 (as recorded when resumed)
+  double loss = 0;               // of the last update
+  double val_loss = 0;           // of the last evaluation; NaN if there was none
+  double unigram_entropy = 0;    // of the validation text, nats per token
+  double seconds = 0;            // spent in this run
+  double tokens_per_second = 0;  // of this process's steps
   std::int64_t parameters = 0;
-  std::int64_t plan_bytes = 0;     // what the plan said and the engine allocated
-  std::int64_t peak_bytes = 0;     // largest resident memory of the process
-  bool complete = false;           // all of the config's steps are done; false after a stop or max_steps
+  std::int64_t plan_bytes = 0;  // what the plan said and the engine allocated
+  std::int64_t peak_bytes = 0;  // largest resident memory of the process
+  bool complete = false;        // all of the config's steps are done; false after a stop or max_steps
 };
 
-// Runs on the calling thread until done, max_steps, stop, or an error. A stop finishes the step, writes a checkpoint and returns
-// complete = false. Errors: unknown device, memory, disk, non-finite loss (with the step), an unreadable checkpoint.
+// Runs on the calling thread until done, max_steps, stop, or an error. A stop finishes the step, writes a checkpoint
+// and returns complete = false. Errors: unknown device, memory, disk, non-finite loss (with the step), an unreadable
+// checkpoint.
 Result<TrainResult> train(const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop);
 
 }  // namespace stacklab

@@ -1,0 +1,84 @@
+// The Programs of a training run, built from its config, and one step of it: micro-batches, then the update.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/result.h"
+#include "engine/config/run_config.h"
+#include "engine/data/loader.h"
+#include "engine/model/stack.h"
+#include "engine/optim/optimiser.h"
+#include "engine/program/executor.h"
+
+namespace stacklab {
+
+// How a step is cut into micro-batches: run.micro_batch, or as much as fits a modest activation memory. Refused: what
+// does not divide.
+Result<LoaderShape> loader_shape(const RunConfig& config);
+
+// Builds every Program of a run and allocates nothing, for any backend: what the planner shows and the trainer runs.
+class TrainPrograms {
+ public:
+  TrainPrograms(const RunConfig& config, const LoaderShape& shape, const Backend& backend);
+
+  // What the host writes and reads around one micro-batch.
+  struct MicroIo {
+    int program = -1;
+    TokenInputs tokens;
+    LossInputs loss;
+    Value sums;        // [2] f64: objective and z-loss, each over this micro-batch
+    Value max_logits;  // [n_layers, n_heads]
+  };
+
+  ProgramSet set;
+  StackModel model;
+  Optimiser optimiser;
+  // Without accumulation `first` is the whole step; else `first` assigns gradients, `next` adds to them, and `update`
+  // is a Program of its own.
+  MicroIo first, next, evaluate;
+  int update = -1;
+  Optimiser::Io update_io;
+
+ private:
+  MicroIo append_forward(Builder& p, const LoaderShape& shape, std::int64_t chunk, StackModel::State& state,
+                         Value& dx) const;
+  MicroIo build_evaluation(const LoaderShape& shape, std::int64_t chunk, const Backend& backend);
+  void build_whole_step(const LoaderShape& shape, std::int64_t chunk, const Backend& backend);
+  void build_accumulated_step(const LoaderShape& shape, std::int64_t chunk, const Backend& backend);
+};
+
+struct StepResult {
+  double ce = 0;      // nats per target
+  double z_loss = 0;  // z_loss_coef * mean(lse^2)
+  double loss() const { return ce + z_loss; }
+  double grad_norm = 0;
+  double max_logit = 0;
+  bool skipped = false;  // the gradient was not finite: nothing was changed
+};
+
+class TrainStep {
+ public:
+  // Memory is allocated here and nowhere else. team may be null.
+  static Result<std::unique_ptr<TrainStep>> create(const RunConfig& config, const LoaderShape& shape,
+                                                   const Backend& backend, ParallelFor* team);
+
+  StepResult run(const StepBatch& batch, double adam_lr);
+  // Mean cross-entropy over the targets of the first `steps` batches of a loader with this shape; NaN when there are no
+  // targets.
+  double evaluate(const BatchLoader& loader, std::int64_t steps);
+
+  TrainPrograms& programs() { return *programs_; }
+  const Executor& executor() const { return *executor_; }
+  Executor& executor() { return *executor_; }
+
+ private:
+  TrainStep() = default;
+  void write_inputs(const TrainPrograms::MicroIo& io, const MicroBatch& micro, std::int64_t targets);
+
+  std::unique_ptr<TrainPrograms> programs_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace stacklab

@@ -1,0 +1,248 @@
+#include "engine/train/trainer.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "engine/base/environment.h"
+#include "engine/base/thread_team.h"
+#include "engine/config/config_io.h"
+#include "engine/optim/schedule.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/train_step.h"
+
+namespace stacklab {
+namespace {
+
+// A run whose gradient is not finite this often in a row will not recover by itself.
+constexpr int max_skipped_in_a_row = 10;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Kernels know a parallel loop, not a team of threads.
+class TeamParallel final : public ParallelFor {
+ public:
+  explicit TeamParallel(int threads) : team_(threads) {}
+  void run(std::int64_t tasks, void (*fn)(void*, std::int64_t), void* self) override { team_.run(tasks, fn, self); }
+  int threads() const override { return team_.threads(); }
+
+ private:
+  ThreadTeam team_;
+};
+
+class Trainer {
+ public:
+  Trainer(const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop)
+      : request_(request), config_(request.config), corpus_(corpus), sink_(sink), stop_(std::move(stop)) {}
+
+  Result<TrainResult> run() {
+    if (Status s = prepare(); !s) return tl::unexpected(s.error());
+    if (Status s = restore(); !s) return tl::unexpected(s.error());
+    const std::int64_t wanted = request_.max_steps > 0 ? std::min(request_.max_steps, total_) : total_;
+    const double begin = steady_seconds();
+    const std::int64_t first = state_.step;
+    seconds_before_ = state_.seconds - begin;
+    while (state_.step < wanted && !stop_.stop_requested())
+      if (Status s = one_step(); !s) return tl::unexpected(s.error());
+    if (Status s = conclude(); !s) return tl::unexpected(s.error());
+    return result(first, steady_seconds() - begin);
+  }
+
+ private:
+  Status prepare() {
+    const Backend* backend = find_backend(config_.run.device);
+    if (!backend) {
+      std::string known;
+      for (const std::string_view name : backend_names()) known += (known.empty() ? "" : ", ") + std::string(name);
+      return usage_error(fmt::format("device {} is not in this build", config_.run.device),
+                         "use auto, or one of: " + known);
+    }
+    auto shape = loader_shape(config_);
+    if (!shape) return tl::unexpected(shape.error());
+    total_ = config_.steps();
+    const Corpus::Split split = corpus_.split(config_.data.validation_fraction);
+    auto loader =
+        BatchLoader::create(corpus_, split.train, *shape, static_cast<std::uint64_t>(config_.train.seed), true);
+    if (!loader) return tl::unexpected(loader.error());
+    loader_.emplace(std::move(*loader));
+    entropy_ = unigram_entropy(corpus_, split.validation);
+    if (auto held_out = BatchLoader::create(corpus_, split.validation, *shape, 0, false); held_out) {
+      eval_steps_ = std::min(held_out->steps_per_epoch_rounded_up(),
+                             std::max<std::int64_t>(1, config_.run.eval_tokens / shape->step_tokens()));
+      validation_.emplace(std::move(*held_out));
+    } else {
+      sink_.event({RunEvent::Kind::warning, 0, "No validation loss: " + held_out.error().message()});
+    }
+    const int threads = config_.run.threads > 0 ? static_cast<int>(config_.run.threads) : usable_threads();
+    team_.emplace(threads);
+    auto step = TrainStep::create(config_, *shape, *backend, &*team_);
+    if (!step) return tl::unexpected(step.error());
+    step_ = std::move(*step);
+    sink_.fact("unigram_entropy", entropy_);
+    sink_.fact("uniform_entropy", std::log(static_cast<double>(config_.model.vocab_size)));
+    sink_.fact("parameters", static_cast<double>(step_->programs().model.parameters().count()));
+    return {};
+  }
+
+  Status restore() {
+    state_.first_loss = state_.loss = state_.val_loss = std::numeric_limits<double>::quiet_NaN();
+    if (request_.resume) {
+      const std::vector<CheckpointFolder> folders = list_checkpoints(request_.run_dir);
+      // The newest whole one. An unreadable one is passed over with a word, never silently.
+      for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+        auto loaded = load_checkpoint(*folder, config_hash(config_), *step_);
+        if (loaded) {
+          state_ = *loaded;
+          saved_at_ = state_.step;
+          sink_.resumed_after(state_.step);
+          sink_.event(
+              {RunEvent::Kind::info, state_.step, fmt::format("Resumed from the checkpoint of step {}", state_.step)});
+          return {};
+        }
+        sink_.event({RunEvent::Kind::warning, folder->step, "Checkpoint passed over: " + loaded.error().message()});
+      }
+      sink_.resumed_after(0);
+    }
+    initialise(step_->programs().model.parameters(), static_cast<std::uint64_t>(config_.train.seed), step_->executor());
+    for (const Optimiser::StateTensor& s : step_->programs().optimiser.state()) clear(s.view);
+    return {};
+  }
+
+  // A checkpoint that failed half-way may have left something.
+  void clear(const Value& v) {
+    const TensorView bound = step_->executor().bind(v);
+    std::fill(bound.data, bound.data + bound.bytes(), std::byte{0});
+  }
+
+  Status one_step() {
+    const double begin = steady_seconds();
+    beat(last_step_seconds_);
+    const std::int64_t update = state_.step + 1, tokens = update * config_.train.batch_tokens;
+    const double lr =
+        config_.optim.adam_lr * schedule_factor(config_.optim.schedule, tokens, total_ * config_.train.batch_tokens);
+    const StepResult r = step_->run(loader_->step(state_.step), lr);
+    last_step_seconds_ = steady_seconds() - begin;
+    training_seconds_ += last_step_seconds_;
+    state_.step = update;
+    state_.tokens = tokens;
+    state_.seconds = seconds_before_ + steady_seconds();
+    if (update == 1) state_.first_loss = r.loss();
+    state_.loss = r.loss();
+    if (Status s = watch(r); !s) return s;
+    log(r, lr);
+    sink_.progress({"training", {}, update, total_});
+    if (config_.run.eval_every > 0 && update % config_.run.eval_every == 0 && update < total_) evaluate();
+    if (config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0 && update < total_) {
+      // A disk that is full now may have room later: training goes on, the older checkpoint stays.
+      if (Status s = save(); !s)
+        sink_.event({RunEvent::Kind::warning, update, "No checkpoint: " + s.error().message()});
+    }
+    return {};
+  }
+
+  Status watch(const StepResult& r) {
+    if (!r.skipped) {
+      skipped_in_a_row_ = 0;
+      return {};
+    }
+    ++state_.skipped;
+    ++skipped_in_a_row_;
+    sink_.event({RunEvent::Kind::non_finite, state_.step,
+                 fmt::format("Step skipped: the gradient norm is {}, the loss {}", r.grad_norm, r.loss())});
+    if (skipped_in_a_row_ < max_skipped_in_a_row) return {};
+    return failed(fmt::format("the gradient was not finite in {} steps in a row, the last of them step {}",
+                              skipped_in_a_row_, state_.step),
+                  "resume from an earlier checkpoint with a smaller optim.adam_lr");
+  }
+
+  void log(const StepResult& r, double lr) {
+    const std::int64_t every = std::max<std::int64_t>(1, config_.run.log_every);
+    if (state_.step % every != 0 && state_.step != 1 && state_.step != total_) return;
+    MetricEvent event{state_.step, state_.tokens, state_.seconds, unix_seconds(), {}};
+    event.values = {{metric::loss, r.loss()},
+                    {metric::ce, r.ce},
+                    {metric::z_loss, r.z_loss},
+                    {metric::adam_lr, lr},
+                    {metric::grad_norm, r.grad_norm},
+                    {metric::max_logit, r.max_logit},
+                    {metric::tokens_per_second, static_cast<double>(config_.train.batch_tokens) / last_step_seconds_}};
+    sink_.metrics(event);
+  }
+
+  void evaluate() {
+    if (!validation_ || evaluated_at_ == state_.step) return;
+    beat(last_step_seconds_ * static_cast<double>(eval_steps_ + 1));
+    state_.val_loss = step_->evaluate(*validation_, eval_steps_);
+    evaluated_at_ = state_.step;
+    state_.seconds = seconds_before_ + steady_seconds();
+    sink_.metrics({state_.step, state_.tokens, state_.seconds, unix_seconds(), {{metric::val_loss, state_.val_loss}}});
+  }
+
+  Status save() {
+    beat(60);
+    if (Status s = save_checkpoint(request_.run_dir, config_hash(config_), *step_, state_); !s) return s;
+    saved_at_ = state_.step;
+    prune_checkpoints(request_.run_dir, config_.run.keep_last);
+    sink_.event({RunEvent::Kind::checkpoint, state_.step, fmt::format("Checkpoint of step {}", state_.step)});
+    return {};
+  }
+
+  // The last evaluation and checkpoint. Nothing to save before the first step, nor twice.
+  Status conclude() {
+    if (state_.step == 0) return {};
+    if (state_.step == total_) {
+      sink_.progress({"evaluation", {}, total_, total_});
+      evaluate();
+    }
+    return saved_at_ == state_.step ? Status{} : save();
+  }
+
+  void beat(double expected_seconds) { sink_.beat(10 + 5 * expected_seconds); }
+
+  TrainResult result(std::int64_t first, double elapsed) const {
+    TrainResult r;
+    r.steps = state_.step;
+    r.tokens = state_.tokens;
+    r.first_loss = state_.first_loss;
+    r.loss = state_.loss;
+    r.val_loss = state_.val_loss;
+    r.unigram_entropy = entropy_;
+    r.seconds = seconds_before_ + steady_seconds();
+    const double tokens = static_cast<double>((state_.step - first) * config_.train.batch_tokens);
+    r.tokens_per_second = training_seconds_ > 0 ? tokens / training_seconds_ : elapsed > 0 ? tokens / elapsed : 0;
+    r.parameters = step_->programs().model.parameters().count();
+    r.plan_bytes = step_->executor().plan().total();
+    r.peak_bytes = peak_resident_bytes();
+    r.complete = state_.step >= total_;
+    return r;
+  }
+
+  const TrainRequest& request_;
+  const RunConfig& config_;
+  const Corpus& corpus_;
+  RunSink& sink_;
+  std::stop_token stop_;
+
+  std::optional<BatchLoader> loader_, validation_;
+  std::optional<TeamParallel> team_;
+  std::unique_ptr<TrainStep> step_;
+  std::int64_t total_ = 0, eval_steps_ = 0, evaluated_at_ = -1, saved_at_ = -1;
+  double entropy_ = 0, seconds_before_ = 0, last_step_seconds_ = 0, training_seconds_ = 0;
+  int skipped_in_a_row_ = 0;
+  TrainerState state_;
+};
+
+}  // namespace
+
+Result<TrainResult> train(const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop) {
+  return Trainer(request, corpus, sink, std::move(stop)).run();
+}
+
+}  // namespace stacklab

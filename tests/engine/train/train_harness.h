@@ -1,0 +1,93 @@
+// A small corpus, a small config and a sink that remembers: what the tests of training share.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/data/corpus.h"
+#include "engine/train/trainer.h"
+
+namespace stacklab::test {
+
+// A folder of its own for each test, removed at its end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "stacklab-train-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code ec;
+    std::filesystem::remove_all(path_, ec);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Documents of a language that a tiny model learns quickly: each repeats a short word of its own.
+inline Corpus small_corpus(const std::filesystem::path& folder) {
+  DocumentSet documents;
+  for (int i = 0; i < 120; ++i) {
+    const char letter = static_cast<char>('a' + i % 9);
+    std::string text;
+    for (int k = 0; k < 20 + i % 17; ++k)
+      text += std::string(1, letter) + std::string(1, static_cast<char>(letter + 1)) + " ";
+    text += std::to_string(i);
+    documents.add(text);
+  }
+  CorpusInfo info;
+  info.name = "small";
+  if (Status s = write_corpus(folder / "small", info, documents); !s) throw std::runtime_error(s.error().message());
+  auto corpus = Corpus::open(folder / "small");
+  if (!corpus) throw std::runtime_error(corpus.error().message());
+  return std::move(*corpus);
+}
+
+inline RunConfig small_config() {
+  RunConfig c;
+  c.name = "small";
+  c.model.vocab_size = 256, c.model.d_model = 16, c.model.n_layers = 2, c.model.n_heads = 2, c.model.n_kv_heads = 1;
+  c.model.head_dim = 8, c.model.intermediate = 24, c.model.max_seq_len = 32, c.model.nope_every = 2;
+  c.optim.matrices = "adamw", c.optim.adam_lr = 1e-2, c.optim.schedule.warmup_tokens = 256,
+  c.optim.schedule.decay_tokens = 512;
+  c.data.corpus = "small", c.data.validation_fraction = 0.1;
+  c.train.seq_len = 32, c.train.batch_tokens = 128, c.train.tokens = 40 * 128;
+  c.run.threads = 1, c.run.eval_every = 10, c.run.checkpoint_every = 7, c.run.keep_last = 2;
+  return c;
+}
+
+struct RecordingSink final : RunSink {
+  std::map<std::string, std::map<std::int64_t, double>> series;
+  std::vector<RunEvent> events;
+  std::vector<Progress> progresses;
+  std::map<std::string, double> facts;
+  std::int64_t resumed = -1;
+  int beats = 0;
+  std::stop_source* stop_at_step = nullptr;  // asks to stop when step `when` is reported
+  std::int64_t when = -1;
+
+  void progress(const Progress& p) override { progresses.push_back(p); }
+  void metrics(const MetricEvent& e) override {
+    for (const MetricValue& v : e.values) series[std::string(v.name)][e.step] = v.value;
+    if (stop_at_step && e.step == when) stop_at_step->request_stop();
+  }
+  void event(const RunEvent& e) override { events.push_back(e); }
+  void beat(double) override { ++beats; }
+  void resumed_after(std::int64_t step) override { resumed = step; }
+  void fact(std::string_view name, double value) override { facts[std::string(name)] = value; }
+
+  bool said(std::string_view word) const {
+    for (const RunEvent& e : events)
+      if (e.text.find(word) != std::string::npos) return true;
+    return false;
+  }
+};
+
+}  // namespace stacklab::test

@@ -1,0 +1,158 @@
+// A whole run: it learns, stops, goes on bit for bit, and says what is wrong.
+#include "engine/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "engine/train/checkpoint.h"
+#include "tests/engine/train/train_harness.h"
+
+namespace stacklab::test {
+namespace {
+
+class TrainerTest : public testing::Test {
+ protected:
+  Result<TrainResult> run(const RunConfig& config, RecordingSink& sink, const std::string& name, bool resume = false,
+                          std::int64_t max_steps = 0, std::stop_token stop = {}) {
+    std::filesystem::create_directories(folder_.path() / name);
+    return train({config, folder_.path() / name, max_steps, resume}, corpus_, sink, std::move(stop));
+  }
+
+  TemporaryFolder folder_;
+  Corpus corpus_ = small_corpus(folder_.path());
+};
+
+TEST_F(TrainerTest, LearnsAndReports) {
+  RecordingSink sink;
+  const auto r = run(small_config(), sink, "a");
+  ASSERT_TRUE(r) << r.error().message();
+  EXPECT_TRUE(r->complete);
+  EXPECT_EQ(r->steps, 40);
+  EXPECT_EQ(r->tokens, 40 * 128);
+  EXPECT_NEAR(r->first_loss, std::log(256.0), 0.2);
+  EXPECT_LT(r->val_loss, r->first_loss / 2);
+  EXPECT_EQ(r->loss, sink.series["loss"][40]);
+  EXPECT_EQ(sink.series["loss"].size(), 40u);
+  EXPECT_EQ(sink.series["val_loss"].size(), 4u);
+  for (const char* metric : {"ce", "z_loss", "adam_lr", "grad_norm", "max_logit", "tokens_per_second"})
+    EXPECT_EQ(sink.series[metric].size(), 40u) << metric;
+  EXPECT_NEAR(sink.series["adam_lr"][1], 1e-2 * 128 / 256, 1e-15);
+  EXPECT_EQ(sink.series["adam_lr"][2], 1e-2);
+  for (const auto& [step, loss] : sink.series["loss"])
+    EXPECT_EQ(loss, sink.series["ce"][step] + sink.series["z_loss"][step]);
+  EXPECT_GE(sink.beats, 40);
+  EXPECT_EQ(sink.facts["parameters"], static_cast<double>(r->parameters));
+  EXPECT_GT(r->plan_bytes, 0);
+  EXPECT_GE(r->peak_bytes, r->plan_bytes / 2);
+  // Two newest checkpoints stay.
+  const auto checkpoints = list_checkpoints(folder_.path() / "a");
+  ASSERT_EQ(checkpoints.size(), 2u);
+  EXPECT_EQ(checkpoints[0].step, 35);
+  EXPECT_EQ(checkpoints[1].step, 40);
+}
+
+TEST_F(TrainerTest, FallsBelowWhatCountingLettersReaches) {
+  RunConfig c = small_config();
+  c.train.tokens = 160 * c.train.batch_tokens;
+  RecordingSink sink;
+  const auto r = run(c, sink, "l");
+  ASSERT_TRUE(r);
+  EXPECT_LT(r->val_loss, 0.6 * r->unigram_entropy);
+}
+
+TEST_F(TrainerTest, InterruptedAndResumedIsBitIdentical) {
+  RecordingSink straight;
+  ASSERT_TRUE(run(small_config(), straight, "straight"));
+  for (const std::int64_t cut : {1, 7, 13, 39}) {
+    const std::string name = "cut" + std::to_string(cut);
+    RecordingSink first, second;
+    std::stop_source source;
+    first.stop_at_step = &source, first.when = cut;
+    const auto stopped = run(small_config(), first, name, false, 0, source.get_token());
+    ASSERT_TRUE(stopped);
+    EXPECT_FALSE(stopped->complete);
+    EXPECT_EQ(stopped->steps, cut) << "a stop finishes the step";
+    RunConfig other = small_config();
+    other.run.threads = 2;
+    const auto resumed = run(other, second, name, true);
+    ASSERT_TRUE(resumed);
+    EXPECT_TRUE(resumed->complete);
+    EXPECT_EQ(second.resumed, cut);
+    EXPECT_EQ(resumed->first_loss, straight.series["loss"][1]);
+    for (const char* metric : {"loss", "val_loss", "grad_norm", "adam_lr", "max_logit"}) {
+      std::map<std::int64_t, double> joined = first.series[metric];
+      joined.insert(second.series[metric].begin(), second.series[metric].end());
+      EXPECT_EQ(joined, straight.series[metric]) << metric << " cut at " << cut;
+    }
+  }
+}
+
+TEST_F(TrainerTest, MaxStepsStopsEarlyAndIsNotConfig) {
+  RecordingSink sink;
+  const auto r = run(small_config(), sink, "m", false, 5);
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->steps, 5);
+  EXPECT_FALSE(r->complete);
+  EXPECT_EQ(list_checkpoints(folder_.path() / "m").back().step, 5);
+  // Asking again for as many does nothing; a finished run makes no extra step.
+  RecordingSink again;
+  EXPECT_EQ(run(small_config(), again, "m", true, 5)->steps, 5);
+  EXPECT_TRUE(again.series["loss"].empty());
+}
+
+TEST_F(TrainerTest, ResumeWithoutACheckpointStarts) {
+  RecordingSink sink;
+  const auto r = run(small_config(), sink, "r", true, 2);
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->steps, 2);
+  EXPECT_EQ(sink.resumed, 0);
+}
+
+TEST_F(TrainerTest, ABrokenCheckpointIsPassedOverWithAWord) {
+  RecordingSink first;
+  ASSERT_TRUE(run(small_config(), first, "b", false, 14));
+  std::filesystem::resize_file(folder_.path() / "b/ckpt_step14/optimiser.safetensors", 100);
+  RecordingSink second;
+  const auto r = run(small_config(), second, "b", true, 15);
+  ASSERT_TRUE(r);
+  EXPECT_EQ(second.resumed, 7);
+  EXPECT_TRUE(second.said("passed over"));
+  EXPECT_EQ(second.series["loss"][14], first.series["loss"][14]);
+}
+
+TEST_F(TrainerTest, UnknownDeviceNamesWhatThereIs) {
+  RunConfig c = small_config();
+  c.run.device = "cuda";
+  RecordingSink sink;
+  const auto r = run(c, sink, "d");
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().kind, Error::Kind::usage);
+  EXPECT_NE(r.error().message().find("reference"), std::string::npos);
+}
+
+TEST_F(TrainerTest, NoHeldOutDocumentsIsSaid) {
+  RunConfig c = small_config();
+  c.data.validation_fraction = 0;
+  RecordingSink sink;
+  const auto r = run(c, sink, "v", false, 3);
+  ASSERT_TRUE(r) << r.error().message();
+  EXPECT_TRUE(std::isnan(r->val_loss));
+  EXPECT_TRUE(sink.said("No validation loss"));
+}
+
+TEST_F(TrainerTest, ANonFiniteGradientStopsTheRunWithItsCauseAfterTenSteps) {
+  RunConfig c = small_config();
+  c.optim.adam_lr = 1e38;
+  c.optim.grad_clip = 0;
+  c.run.checkpoint_every = 0;
+  RecordingSink sink;
+  const auto r = run(c, sink, "n");
+  ASSERT_FALSE(r);
+  EXPECT_NE(r.error().message().find("not finite in 10 steps in a row"), std::string::npos) << r.error().message();
+  EXPECT_TRUE(sink.said("Step skipped"));
+}
+
+}  // namespace
+}  // namespace stacklab::test
