@@ -8,6 +8,8 @@
 #include "engine/base/text.h"
 #include "engine/data/extract.h"
 #include "engine/data/packages.h"
+#include "engine/data/tinyworld.h"
+#include "engine/data/tinyworld_lexicon.h"
 
 namespace stacklab {
 namespace {
@@ -67,11 +69,15 @@ CatalogueItem read_item(const Json& json, std::string& error) {
   const Fields source(fields.get("source"), error);
   const std::string kind = source.text("kind");
   if (kind == "package") {
-    item.source.packages = source.texts("packages", true);
-    item.source.runtime_packages = source.texts("runtime_packages", false);
+    PackageSource package;
+    package.packages = source.texts("packages", true);
+    package.runtime_packages = source.texts("runtime_packages", false);
     const Fields extraction(source.get("extraction"), error);
-    item.source.extraction = {extraction.text("kind"), extraction.text("program"),
-                              extraction.texts("arguments", false)};
+    package.extraction = {extraction.text("kind"), extraction.text("program"), extraction.texts("arguments", false)};
+    item.source = std::move(package);
+  } else if (kind == "generator") {
+    item.source = GeneratorSource{source.text("generator"), static_cast<std::uint64_t>(source.count("seed", true)),
+                                  source.count("people", true), source.count("documents", true)};
   } else if (error.empty()) {
     error = "unknown kind of source \"" + kind + "\"";
   }
@@ -122,8 +128,8 @@ struct Made {
   std::string licence;
 };
 
-Result<Made> make_from_packages(const CatalogueItem& item, const fs::path& folder, const CorpusProgress& progress,
-                                std::stop_token stop) {
+Result<Made> make_from_packages(const CatalogueItem& item, const PackageSource& source, const fs::path& folder,
+                                const CorpusProgress& progress, std::stop_token stop) {
   const fs::path unpacked = folder / "unpacked";
   const auto fetch = [&](const std::vector<std::string>& names, std::vector<CorpusSource>* sources) -> Status {
     Result<std::vector<FetchedPackage>> packages = fetch_packages(names, folder, stop);
@@ -138,22 +144,47 @@ Result<Made> make_from_packages(const CatalogueItem& item, const fs::path& folde
   progress(item.title + ", about " + format_bytes(static_cast<double>(item.about_bytes)) + ", " + item.licence +
                ": fetching it from the distribution's packages",
            0, item.about_bytes);
-  if (Status fetched = fetch(item.source.packages, &made.info.sources); !fetched)
-    return tl::unexpected(fetched.error());
-  for (const CorpusSource& source : made.info.sources) {
-    made.info.origin += (made.info.origin.empty() ? "package " : ", ") + source.name + " " + source.version;
+  if (Status fetched = fetch(source.packages, &made.info.sources); !fetched) return tl::unexpected(fetched.error());
+  for (const CorpusSource& package : made.info.sources) {
+    made.info.origin += (made.info.origin.empty() ? "package " : ", ") + package.name + " " + package.version;
   }
   progress(item.title + ", from " + made.info.origin + ": unpacking the text", 0, item.about_bytes);
   Result<Extracted> text = extract(
-      item.source.extraction, unpacked,
+      source.extraction, unpacked,
       [&]() -> Status {
         progress(item.title + ": fetching the libraries of its program", 0, item.about_bytes);
-        return fetch(item.source.runtime_packages, nullptr);
+        return fetch(source.runtime_packages, nullptr);
       },
       stop);
   if (!text) return tl::unexpected(text.error());
   made.text = std::move(*text);
-  made.licence = licence_text(unpacked, item.source.packages);
+  made.licence = licence_text(unpacked, source.packages);
+  return made;
+}
+
+Result<Made> make_from_generator(const CatalogueItem& item, const GeneratorSource& source,
+                                 const CorpusProgress& progress, std::stop_token stop) {
+  if (source.generator != "tinyworld") {
+    return failed("unknown generator \"" + source.generator + "\"",
+                  "the catalogue is of another version of the program");
+  }
+  progress(item.title + ": inventing it", 0, source.documents);
+  const Result<TinyWorld> world = TinyWorld::create(source.seed, source.people, tinyworld_folder());
+  if (!world) return tl::unexpected(world.error());
+  Made made;
+  for (std::int64_t i = 0; i < source.documents; ++i) {
+    if (i % 1000 == 0) {
+      if (stop.stop_requested()) return stopped("corpus \"" + item.name + "\": stopped while it was generated");
+      progress(item.title + ": writing documents", i, source.documents);
+    }
+    made.text.documents.add(world->document(WorldPart::train, static_cast<std::uint64_t>(i)).text);
+  }
+  made.info.origin =
+      "generator tinyworld, seed " + std::to_string(source.seed) + ", " + format_integer(source.people) + " people";
+  const Lexicon& lexicon = world->lexicon();
+  made.info.sources = {{"tinyworld",
+                        "seed " + std::to_string(source.seed) + ", people " + std::to_string(source.people),
+                        lexicon.sha256, lexicon.bytes}};
   return made;
 }
 
@@ -161,7 +192,7 @@ Status check_expected(const CatalogueItem& item, const Made& made) {
   const auto differs = [&](const char* what, std::int64_t found, std::int64_t expected) {
     return failed("corpus \"" + item.name + "\": " + made.info.origin + " gave " + std::to_string(found) + " " + what +
                       ", not " + std::to_string(expected),
-                  "the package has changed; use the corpus \"tinyworld\" or text of your own");
+                  "what it was made from has changed; use another corpus of the catalogue or text of your own");
   };
   const std::int64_t documents = static_cast<std::int64_t>(made.text.documents.size());
   if (item.documents && documents != item.documents) return differs("documents", documents, item.documents);
@@ -207,7 +238,8 @@ Result<std::vector<CorpusEntry>> corpus_catalogue(const fs::path& workspace) {
   std::vector<CorpusEntry> entries;
   for (const CatalogueItem& item : *items) {
     std::error_code error;
-    entries.push_back({item.name, item.title, item.licence, "package", item.about_bytes,
+    const char* source = std::holds_alternative<PackageSource>(item.source) ? "package" : "generator";
+    entries.push_back({item.name, item.title, item.licence, source, item.about_bytes,
                        fs::exists(corpus_folder(workspace, item.name), error)});
   }
   return entries;
@@ -235,12 +267,17 @@ Result<Corpus> ensure_corpus(std::string_view name, const fs::path& workspace,
   if (item == catalogue.end()) return unknown_corpus(name, workspace, catalogue);
 
   remove_stale_temporaries(workspace / "data");
-  // Never committed: it goes with everything in it, whichever way this ends.
-  Result<AtomicDirectory> scratch = AtomicDirectory::create(corpus_folder(workspace, item->name + ".fetch"));
-  if (!scratch) return tl::unexpected(scratch.error());
   const CorpusProgress silent = [](std::string_view, std::int64_t, std::int64_t) {};
   const CorpusProgress& say = progress ? progress : silent;
-  Result<Made> made = make_from_packages(*item, fs::absolute(scratch->path()), say, stop);
+  const auto make = [&]() -> Result<Made> {
+    if (const auto* source = std::get_if<GeneratorSource>(&item->source))
+      return make_from_generator(*item, *source, say, stop);
+    // Never committed: it goes with everything in it, whichever way this ends.
+    Result<AtomicDirectory> scratch = AtomicDirectory::create(corpus_folder(workspace, item->name + ".fetch"));
+    if (!scratch) return tl::unexpected(scratch.error());
+    return make_from_packages(*item, std::get<PackageSource>(item->source), fs::absolute(scratch->path()), say, stop);
+  };
+  Result<Made> made = make();
   if (!made) return tl::unexpected(made.error());
   if (Status fine = check_expected(*item, *made); !fine) return tl::unexpected(fine.error());
   if (stop.stop_requested()) return stopped("corpus \"" + item->name + "\": stopped before it was written");

@@ -30,13 +30,21 @@ struct PackageSource {
   ExtractionRecipe extraction;
 };
 
+// Text that is generated here: TinyWorld is the one generator so far.
+struct GeneratorSource {
+  std::string generator;
+  std::uint64_t seed = 0;
+  std::int64_t people = 0;     // the size of the world
+  std::int64_t documents = 0;  // of its training part
+};
+
 struct CatalogueItem {
   std::string name;
   std::string title;
   std::string licence;
   std::int64_t about_bytes = 0;
-  PackageSource source;
-  // What the extraction must give, since another version of a package may hold something else. 0: not known.
+  std::variant<PackageSource, GeneratorSource> source;
+  // What must come out, since another version of a package may hold something else. 0: not known.
   std::int64_t documents = 0;
   std::int64_t lines = 0;
 };

@@ -56,6 +56,7 @@ TEST(Catalogue, OfTheProgramIsWhole) {
     EXPECT_FALSE(entry.present);
   }
   EXPECT_TRUE(names.contains("kjv"));
+  EXPECT_TRUE(names.contains("tinyworld"));
   ASSERT_TRUE(write_corpus(workspace.path() / "data" / "kjv", test_info(), document_set({"x"})));
   const auto with_one = corpus_catalogue(workspace.path());
   for (const CorpusEntry& entry : *with_one) EXPECT_EQ(entry.present, entry.name == "kjv");
@@ -68,14 +69,14 @@ TEST(Catalogue, BrokenFilesAreNamed) {
       R"("source":{"kind":"package","packages":["p"],"extraction":{"kind":"verses","program":"b"}})";
   const std::string entry = R"({"name":"n","title":"T","licence":"L","about_bytes":5,)" + source + "}";
   const auto expect_error = [&](const std::string& text, const std::string& because) {
-    spit(file, text);
+    put_file(file, text);
     const auto items = load_catalogue(file);
     ASSERT_FALSE(items) << text;
     EXPECT_NE(items.error().what.find(file.string()), std::string::npos) << items.error().what;
     EXPECT_NE(items.error().what.find(because), std::string::npos) << items.error().what;
   };
   EXPECT_FALSE(load_catalogue(file));
-  spit(file, R"({"version":1,"corpora":[)" + entry + "]}");
+  put_file(file, R"({"version":1,"corpora":[)" + entry + "]}");
   ASSERT_TRUE(load_catalogue(file)) << load_catalogue(file).error().what;
   expect_error("", "not JSON");
   expect_error(R"({"version":2,"corpora":[]})", "version 1");
@@ -147,15 +148,15 @@ class Distribution : public testing::Test {
     make_package("book-text", "usr/lib/book.data", "Ge1:1 In the beginning\nGe1:2 there was\nGe2:1 a test\n");
     make_package("book", "usr/bin/book", "#!/bin/sh\ncat \"$2/book.data\"\n");
     apt(download);
-    item_ = {.name = "book",
-             .title = "The Book",
-             .licence = "free",
-             .about_bytes = 34,
-             .source = {.packages = {"book", "book-text"},
-                        .runtime_packages = {"libbook"},
-                        .extraction = {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}}},
-             .documents = 2,
-             .lines = 3};
+    item_ = {
+        .name = "book",
+        .title = "The Book",
+        .licence = "free",
+        .about_bytes = 34,
+        .source =
+            PackageSource{{"book", "book-text"}, {"libbook"}, {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}}},
+        .documents = 2,
+        .lines = 3};
   }
   void TearDown() override {
     if (!path_.empty()) ::setenv("PATH", path_.c_str(), 1);
@@ -166,20 +167,21 @@ class Distribution : public testing::Test {
   fs::path workspace() const { return folder_.path() / "a workspace"; }
 
   void script(const fs::path& file, const std::string& body) {
-    spit(file, "#!/bin/sh\n" + body);
+    put_file(file, "#!/bin/sh\n" + body);
     fs::permissions(file, fs::perms::owner_all);
   }
   void apt(const std::string& body) { script(bin() / "apt-get", body); }
   void make_package(const std::string& name, const fs::path& file, const std::string& content) {
     const TemporaryFolder tree;
     fs::create_directories(tree.path() / "DEBIAN");
-    spit(tree.path() / "DEBIAN/control",
-         "Package: " + name + "\nVersion: 1:2.5-1\nArchitecture: all\nMaintainer: T <t@example.org>\nDescription: t\n");
+    put_file(
+        tree.path() / "DEBIAN/control",
+        "Package: " + name + "\nVersion: 1:2.5-1\nArchitecture: all\nMaintainer: T <t@example.org>\nDescription: t\n");
     fs::create_directories((tree.path() / file).parent_path());
-    spit(tree.path() / file, content);
+    put_file(tree.path() / file, content);
     fs::permissions(tree.path() / file, fs::perms::owner_all);
     fs::create_directories(tree.path() / "usr/share/doc" / name);
-    spit(tree.path() / "usr/share/doc" / name / "copyright", "do as you like\n");
+    put_file(tree.path() / "usr/share/doc" / name / "copyright", "do as you like\n");
     fs::permissions(tree.path(), fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                                      fs::perms::others_read | fs::perms::others_exec);
     const auto built = run({"dpkg-deb", "--root-owner-group", "--build", tree.path().string(),
@@ -200,6 +202,8 @@ for word; do
 done
 )";
 
+  PackageSource& source() { return std::get<PackageSource>(item_.source); }
+
   TemporaryFolder folder_;
   std::string path_;
   CatalogueItem item_;
@@ -218,7 +222,7 @@ TEST_F(Distribution, PackagesBecomeACorpus) {
   EXPECT_EQ(corpus->info().sources[0].bytes,
             static_cast<std::int64_t>(fs::file_size(archive() / "book_1%3a2.5-1_all.deb")));
   EXPECT_EQ(corpus->info().sources[1].sha256.size(), 64u);
-  EXPECT_EQ(slurp(workspace() / "data/book/licence.txt"), "do as you like\n");
+  EXPECT_EQ(file_text(workspace() / "data/book/licence.txt"), "do as you like\n");
   EXPECT_EQ(left_in(workspace() / "data"), std::vector<std::string>{"book"});
   ASSERT_GE(lines.size(), 2u);
   EXPECT_NE(lines.front().find("free"), std::string::npos) << lines.front();
@@ -257,14 +261,14 @@ TEST_F(Distribution, FailuresSayWhyAndLeaveNothing) {
   item_.documents = 2, item_.about_bytes = 100;
   expect_failure("34 bytes, not 100");
   item_.about_bytes = 34;
-  item_.source.extraction.kind = "guess";
+  source().extraction.kind = "guess";
   expect_failure("guess");
-  item_.source.extraction.kind = "verses";
+  source().extraction.kind = "verses";
   make_package("book", "usr/bin/book", "#!/bin/sh\necho oops >&2; exit 3\n");
   expect_failure("oops");
   make_package("book", "usr/bin/book", "#!/bin/sh\necho nonsense\n");
   expect_failure("nonsense");
-  item_.source.packages = {"book", "missing"};
+  source().packages = {"book", "missing"};
   expect_failure("Unable to locate package missing");
 }
 
@@ -304,15 +308,14 @@ TEST_F(Distribution, AStopEndsTheFetch) {
 TEST(EnsureCorpus, DISABLED_Child) {
   const char* folder = std::getenv("CHILD_WORKSPACE");
   ASSERT_NE(folder, nullptr);
-  const CatalogueItem item = {.name = "book",
-                              .title = "The Book",
-                              .licence = "free",
-                              .about_bytes = 34,
-                              .source = {.packages = {"book", "book-text"},
-                                         .runtime_packages = {},
-                                         .extraction = {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}}},
-                              .documents = 2,
-                              .lines = 3};
+  const CatalogueItem item = {
+      .name = "book",
+      .title = "The Book",
+      .licence = "free",
+      .about_bytes = 34,
+      .source = PackageSource{{"book", "book-text"}, {}, {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}}},
+      .documents = 2,
+      .lines = 3};
   const auto corpus = ensure_corpus("book", folder, {item}, quiet, {});
   ASSERT_TRUE(corpus) << corpus.error().message();
   EXPECT_EQ(corpus->size(), 2u);
@@ -336,7 +339,7 @@ TEST_F(Distribution, AKilledFetchIsSweptByTheNext) {
   while (!fs::exists(archive() / "started")) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  ::kill(std::stoi(slurp(archive() / "pid")), SIGKILL);  // what the killed had started
+  ::kill(std::stoi(file_text(archive() / "pid")), SIGKILL);  // what the killed had started
   EXPECT_EQ(left_in(workspace() / "data").size(), 1u);
   apt(download);
   ASSERT_TRUE(ensure());
@@ -346,7 +349,7 @@ TEST_F(Distribution, AKilledFetchIsSweptByTheNext) {
 TEST_F(Distribution, AReadOnlyWorkspaceIsNamed) {
   if (::geteuid() == 0) {
     // Root may write anywhere; a file in the way is the nearest thing.
-    spit(workspace(), "");
+    put_file(workspace(), "");
   } else {
     fs::create_directories(workspace());
     fs::permissions(workspace(), fs::perms::owner_read | fs::perms::owner_exec);
@@ -355,6 +358,36 @@ TEST_F(Distribution, AReadOnlyWorkspaceIsNamed) {
   ASSERT_FALSE(corpus);
   EXPECT_NE(corpus.error().what.find(workspace().string()), std::string::npos) << corpus.error().message();
   EXPECT_FALSE(corpus.error().remedy.empty());
+}
+
+TEST(TinyWorldCorpus, IsMadeWithoutANetwork) {
+  const TemporaryFolder workspace;
+  std::int64_t last = -1, total = 0;
+  const auto corpus = ensure_corpus("tinyworld", workspace.path(),
+                                    [&](std::string_view, std::int64_t done, std::int64_t of) {
+                                      EXPECT_GE(done, last);
+                                      last = done, total = of;
+                                    },
+                                    {});
+  ASSERT_TRUE(corpus) << corpus.error().message();
+  EXPECT_EQ(corpus->info().documents, 12000);
+  EXPECT_NEAR(static_cast<double>(corpus->info().bytes), 4.1e6, 4.1e5);
+  EXPECT_EQ(last, total);
+  EXPECT_EQ(corpus->info().sources.size(), 1u);
+  EXPECT_NE(corpus->info().origin.find("seed 1"), std::string::npos);
+  EXPECT_EQ(left_in(workspace.path() / "data"), std::vector<std::string>{"tinyworld"});
+  const Corpus::Split split = corpus->split(0.02);
+  EXPECT_NEAR(static_cast<double>(split.validation.size()), 240, 5 * 15.4);
+  RecordProperty("sha256", corpus->info().sha256);
+  RecordProperty("bytes", static_cast<int>(corpus->info().bytes));
+
+  std::stop_source stop;
+  stop.request_stop();
+  const TemporaryFolder other;
+  const auto none = ensure_corpus("tinyworld", other.path(), quiet, stop.get_token());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind, Error::Kind::stopped);
+  EXPECT_TRUE(left_in(other.path() / "data").empty());
 }
 
 // The real thing, from the distribution's packages.

@@ -46,7 +46,7 @@ TEST(Corpus, ManifestReadsBack) {
   info.bytes = 5;
   info.sha256 = "36bbe50ed96841d10443bcb670d6554f0a34b761be67ec9c4a8ad2c0c44ca42c";  // of "abcde"
   EXPECT_EQ(corpus->info(), info);
-  EXPECT_EQ(slurp(folder.path() / "c" / "licence.txt"), "as you like");
+  EXPECT_EQ(file_text(folder.path() / "c" / "licence.txt"), "as you like");
 }
 
 TEST(Corpus, NothingAtAllIsACorpusToo) {
@@ -71,7 +71,7 @@ class CorruptCorpus : public testing::Test {
   void SetUp() override {
     dir_ = folder_.path() / "c";
     ASSERT_TRUE(write_corpus(dir_, test_info(), document_set({"one", "", "three\n"}), "free"));
-    for (const char* name : {"manifest.json", "documents.bin", "documents.idx"}) good_[name] = slurp(dir_ / name);
+    for (const char* name : {"manifest.json", "documents.bin", "documents.idx"}) good_[name] = file_text(dir_ / name);
   }
 
   // The error must name the file and say how to go on.
@@ -82,13 +82,13 @@ class CorruptCorpus : public testing::Test {
         << because << ": " << corpus.error().what;
     EXPECT_NE(corpus.error().what.find(because), std::string::npos) << corpus.error().what;
     EXPECT_FALSE(corpus.error().remedy.empty()) << corpus.error().what;
-    for (const auto& [name, bytes] : good_) spit(dir_ / name, bytes);
+    for (const auto& [name, bytes] : good_) put_file(dir_ / name, bytes);
   }
   void replace_in_manifest(const std::string& from, const std::string& to) {
     std::string text = good_["manifest.json"];
     const std::size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from;
-    spit(dir_ / "manifest.json", text.replace(at, from.size(), to));
+    put_file(dir_ / "manifest.json", text.replace(at, from.size(), to));
   }
   // An index that its record in the manifest agrees with, so that only its own checks can refuse it.
   void forge_index(const std::string& index) {
@@ -98,8 +98,8 @@ class CorruptCorpus : public testing::Test {
     text.replace(size, text.find(',', size) - size, std::to_string(index.size()));
     const std::size_t hash = text.find("\"sha256\": \"", record) + 11;
     text.replace(hash, 64, sha256_hex(index));
-    spit(dir_ / "manifest.json", text);
-    spit(dir_ / "documents.idx", index);
+    put_file(dir_ / "manifest.json", text);
+    put_file(dir_ / "documents.idx", index);
   }
 
   TemporaryFolder folder_;
@@ -119,16 +119,16 @@ TEST_F(CorruptCorpus, MissingFiles) {
 TEST_F(CorruptCorpus, CutLengthenedAndChangedFiles) {
   for (const char* name : {"documents.bin", "documents.idx"}) {
     const std::string good = good_[name];
-    spit(dir_ / name, good.substr(0, good.size() - 1));
+    put_file(dir_ / name, good.substr(0, good.size() - 1));
     expect_error(name, "the manifest says");
-    spit(dir_ / name, good + "x");
+    put_file(dir_ / name, good + "x");
     expect_error(name, "the manifest says");
-    spit(dir_ / name, "");
+    put_file(dir_ / name, "");
     expect_error(name, "the manifest says");
     for (std::size_t i = 0; i < good.size(); ++i) {
       std::string changed = good;
       changed[i] ^= 1;
-      spit(dir_ / name, changed);
+      put_file(dir_ / name, changed);
       expect_error(name, "SHA-256");
     }
   }
@@ -137,10 +137,10 @@ TEST_F(CorruptCorpus, CutLengthenedAndChangedFiles) {
 TEST_F(CorruptCorpus, Manifest) {
   const std::string good = good_["manifest.json"];
   for (std::size_t n : {std::size_t{0}, std::size_t{1}, good.size() / 2, good.size() - 3}) {
-    spit(dir_ / "manifest.json", good.substr(0, n));
+    put_file(dir_ / "manifest.json", good.substr(0, n));
     expect_error("manifest.json", "not JSON");
   }
-  spit(dir_ / "manifest.json", std::string(300000, '['));
+  put_file(dir_ / "manifest.json", std::string(300000, '['));
   expect_error("manifest.json", "not JSON");
   replace_in_manifest("stacklab-corpus", "other");
   expect_error("manifest.json", "not the manifest of a corpus");
@@ -220,7 +220,7 @@ TEST_F(CorruptCorpus, RandomMutations) {
     if (name == "documents.idx" && random() % 2) {
       forge_index(bytes);
     } else {
-      spit(dir_ / name, bytes);
+      put_file(dir_ / name, bytes);
     }
     const Result<Corpus> corpus = Corpus::open(dir_);
     if (corpus) {
@@ -232,7 +232,7 @@ TEST_F(CorruptCorpus, RandomMutations) {
       ++refused;
       ASSERT_NE(corpus.error().what.find(dir_.string()), std::string::npos) << corpus.error().what;
     }
-    for (const auto& [file, original] : good_) spit(dir_ / file, original);
+    for (const auto& [file, original] : good_) put_file(dir_ / file, original);
   }
   EXPECT_GT(refused, 1000);
 }
