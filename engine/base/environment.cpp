@@ -141,6 +141,19 @@ int usable_threads() {
   return threads;
 }
 
+std::vector<std::string> nvidia_gpus() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator i("/proc/driver/nvidia/gpus", error), end; !error && i != end; i.increment(error))
+    names.push_back(line_after(slurp(i->path() / "information"), "Model:").value_or("NVIDIA GPU"));
+  if (!names.empty()) return names;
+  // Without a driver the bus still knows: vendor 10de, class 03 (display).
+  for (fs::directory_iterator i("/sys/bus/pci/devices", error), end; !error && i != end; i.increment(error))
+    if (trim(slurp(i->path() / "vendor")) == "0x10de" && slurp(i->path() / "class").starts_with("0x03"))
+      names.push_back(fmt::format("NVIDIA GPU (device {}, no driver)", trim(slurp(i->path() / "device"))));
+  return names;
+}
+
 Memory system_memory() {
   const std::string info = slurp("/proc/meminfo");
   Memory memory{std::max<std::int64_t>(0, kilobytes(info, "MemTotal:")), kilobytes(info, "MemAvailable:")};

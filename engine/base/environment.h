@@ -17,6 +17,10 @@ std::string cpu_isa();
 // Logical processors that this process may use: affinity and the container's quota count. At least 1.
 int usable_threads();
 
+// NVIDIA devices that the system lists, by name where a driver tells it ("NVIDIA H200"), whether or not they can be
+// used.
+std::vector<std::string> nvidia_gpus();
+
 struct Memory {
   std::int64_t total = 0;      // bytes; the container's limit where that is lower
   std::int64_t available = 0;  // bytes for new use without swapping; likewise

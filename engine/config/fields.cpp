@@ -98,7 +98,7 @@ void list(List& l, OptimConfig& c) {
   l.add("adam_eps", c.adam_eps, "", between(0, 1), "Added to the root of the second moment");
   l.add("weight_decay", c.weight_decay, "", between(0, 10), "On hidden matrices; none on embeddings and gains");
   l.add("grad_clip", c.grad_clip, "", between(0, 1e9), "Largest global norm of the gradient").zero_word = "off";
-  l.add("qk_clip", c.qk_clip, "", between(0, 1e9), "Attention logit above which queries and keys are scaled down")
+  l.add("qk_clip", c.qk_clip, "", between(0, 1e9), "With Muon: attention logit above which queries and keys shrink")
       .zero_word = "off";
   l.section("schedule", c.schedule);
 }

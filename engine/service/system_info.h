@@ -21,7 +21,8 @@ struct SystemInfo {
   std::vector<std::string> devices;                            // what --device accepts here, best first
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version
   std::string version;                                         // of Stacklab
-  std::string commit;       // built from; "+dirty" appended when the tree had changes
+  std::string commit;  // built from; "+dirty" appended when the tree had changes
+  std::string compiler;
   std::string fingerprint;  // 16 hex digits over what can change bits: binary version, ISA, library versions
 };
 

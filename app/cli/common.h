@@ -1,0 +1,27 @@
+// What several commands need.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/cli/verb.h"
+#include "engine/base/json_writer.h"
+#include "engine/config/run_config.h"
+
+namespace stacklab::cli {
+
+std::vector<Argument> common_arguments(Common& common);
+
+// --workspace, else $STACKLAB_WORKSPACE, else ./workspace.
+std::filesystem::path workspace_of(const Common& common);
+
+// The config of a file with --set, --device, --threads and --seed applied, in this order.
+Result<RunConfig> config_of(const std::string& file, const Common& common);
+
+// A measured number, or null when it was not measured. NaN counts as measured where the caller says so by giving it.
+void member_or_null(JsonWriter& json, std::string_view name, const std::optional<double>& value);
+// "3.149", or "–" when unknown; NaN and infinities are spelt.
+std::string loss_text(const std::optional<double>& value);
+
+}  // namespace stacklab::cli

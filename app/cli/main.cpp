@@ -1,0 +1,86 @@
+// The command line: words in, one verb, an exit code out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "app/cli/arguments.h"
+#include "app/cli/common.h"
+#include "app/cli/console.h"
+#include "app/cli/signals.h"
+#include "engine/base/environment.h"
+
+namespace stacklab::cli {
+namespace {
+
+int exit_code(Error::Kind kind) {
+  switch (kind) {
+    case Error::Kind::usage:
+      return 2;
+    case Error::Kind::refused:
+      return 3;
+    case Error::Kind::stopped:
+      return 130;
+    default:
+      return 1;
+  }
+}
+
+Status act(const Parsed& parsed, const std::vector<Argument>& common, Context& context) {
+  const Verb& verb = *parsed.path.back();
+  if (parsed.version) {
+    const BuildInfo& build = build_info();
+    context.console.print(
+        fmt::format("stacklab {} ({}, {}, {})\n", build.version, build.commit, build.compiler, build.type));
+    return {};
+  }
+  if (parsed.help) {
+    context.console.print(help_text(parsed.path, common));
+    return {};
+  }
+  if (verb.run) return verb.run(context);
+  std::vector<std::string> below;
+  for (const Verb& v : verb.verbs) below.push_back(v.name);
+  return usage_error(fmt::format("{} needs a command: {}", verb.name, fmt::join(below, ", ")),
+                     fmt::format("see: {}{} --help", parsed.path.size() > 1 ? "stacklab " : "", verb.name));
+}
+
+int run(const std::vector<std::string>& words) {
+  prepare_process();
+  Console console;
+  try {
+    Common common;
+    const std::vector<Argument> everywhere = common_arguments(common);
+    const Verb program{"stacklab",
+                       "Stacklab: train, look at and ship small language models",
+                       "stacklab train experiments/first-run.json --workspace workspace",
+                       {},
+                       {corpus_verb(), doctor_verb(), params_verb(), runs_verb(), stop_verb(), train_verb()},
+                       {},
+                       {}};
+    const Result<Parsed> parsed = parse(program, everywhere, words);
+    // A wrong command line is answered in the form that it asks for, as far as can be told.
+    const bool wants_json = parsed ? common.json : std::find(words.begin(), words.end(), "--json") != words.end();
+    const bool plain = parsed && (parsed->help || parsed->version);
+    console.configure(wants_json && !plain, common.quiet);
+    Context context{common, console};
+    Status done = parsed ? act(*parsed, everywhere, context) : Status(tl::unexpected(parsed.error()));
+    if (done) done = console.finish();
+    if (done) return 0;
+    console.report(done.error());
+    return exit_code(done.error().kind);
+  } catch (const std::bad_alloc&) {
+    console.report({Error::Kind::failed, "out of memory", "close other programs"});
+  } catch (const std::exception& e) {
+    console.report({Error::Kind::failed, fmt::format("an unexpected fault: {}", e.what()), "please report it"});
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace stacklab::cli
+
+int main(int argc, char** argv) { return stacklab::cli::run({argv + (argc > 0 ? 1 : 0), argv + argc}); }

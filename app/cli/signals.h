@@ -1,0 +1,22 @@
+// Ctrl-C and polite requests to end.
+#pragma once
+
+namespace stacklab::cli {
+
+// First thing in main: a closed standard stream cannot be taken over by another file, a reader that went away or a file
+// size limit ends no run.
+void prepare_process();
+
+// From here on the first SIGINT, SIGTERM or SIGHUP is only noted; the second one ends the program at once. While it
+// lives.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  static bool requested();
+};
+
+}  // namespace stacklab::cli

@@ -1,0 +1,164 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/app/cli/cli_testing.h"
+
+namespace stacklab::cli {
+namespace {
+
+TEST(Commands, Version) {
+  const Answer answer = stacklab({"--version"});
+  EXPECT_EQ(answer.code, 0);
+  EXPECT_TRUE(answer.out.starts_with("stacklab 0.")) << answer.out;
+  EXPECT_EQ(answer.err, "");
+}
+
+TEST(Commands, HelpOfEveryLevelHasAnExample) {
+  for (const std::vector<std::string>& level : std::vector<std::vector<std::string>>{{},
+                                                                                     {"train"},
+                                                                                     {"params"},
+                                                                                     {"doctor"},
+                                                                                     {"stop"},
+                                                                                     {"runs"},
+                                                                                     {"runs", "list"},
+                                                                                     {"runs", "show"},
+                                                                                     {"runs", "export"},
+                                                                                     {"corpus"},
+                                                                                     {"corpus", "list"},
+                                                                                     {"corpus", "get"}}) {
+    std::vector<std::string> words = level;
+    words.push_back(level.size() == 1 ? "-h" : "--help");
+    const Answer answer = stacklab(words);
+    std::string command = "stacklab";
+    for (const std::string& word : level) command += " " + word;
+    EXPECT_EQ(answer.code, 0) << command;
+    EXPECT_NE(answer.out.find("usage: " + command), std::string::npos) << answer.out;
+    EXPECT_NE(answer.out.find("\nexample:\n  stacklab "), std::string::npos) << answer.out;
+    EXPECT_NE(answer.out.find("--workspace DIR"), std::string::npos);
+    EXPECT_EQ(answer.err, "");
+  }
+}
+
+TEST(Commands, WrongUsage) {
+  const std::pair<std::vector<std::string>, std::string_view> cases[] = {
+      {{}, "needs a command"},
+      {{"trian"}, "unknown command \"trian\" (did you mean \"train\"?)"},
+      {{"xyzzy"}, "unknown command \"xyzzy\" (see: stacklab --help)"},
+      {{"runs"}, "needs a command: list, show, export"},
+      {{"runs", "lst"}, "(did you mean \"list\"?)"},
+      {{"runs", "show"}, "needs ID"},
+      {{"train"}, "stacklab train needs CONFIG"},
+      {{"train", "a", "b"}, "\"b\" is one argument too many"},
+      {{"train", "--max-step", "3", "x"}, "unknown option --max-step (did you mean \"--max-steps\"?)"},
+      {{"train", "--max-steps"}, "--max-steps needs a value"},
+      {{"train", "--max-steps", "many", "x"}, "--max-steps: \"many\" is not a whole number"},
+      {{"train", "--max-steps", "1.5", "x"}, "--max-steps: \"1.5\""},
+      {{"train", "--max-steps", "99999999999999999999", "x"}, "--max-steps"},
+      {{"train", experiments + "first-run.json", "--max-steps", "0"}, "less than one step"},
+      {{"--verson"}, "(did you mean \"--version\"?)"},
+      {{"doctor", "now"}, "\"now\" is one argument too many"},
+      {{"doctor", "--wrkspace=x"}, "unknown option --wrkspace (did you mean \"--workspace\"?)"},
+      {{"doctor", "-x"}, "unknown option -x"},
+      {{"", "doctor"}, "unknown command \"\""},
+  };
+  for (const auto& [words, message] : cases) {
+    const Answer answer = stacklab(words);
+    EXPECT_EQ(answer.code, 2) << message;
+    EXPECT_EQ(answer.out, "");
+    EXPECT_TRUE(answer.err.starts_with("error: ")) << answer.err;
+    EXPECT_NE(answer.err.find(message), std::string::npos) << answer.err;
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1) << answer.err;
+  }
+}
+
+TEST(Commands, WrongUsageAsJson) {
+  const Answer answer = stacklab({"trian", "--json"});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_EQ(answer.json()["error"], "unknown command \"trian\"");
+  EXPECT_EQ(answer.json()["remedy"], "did you mean \"train\"?");
+}
+
+TEST(Commands, OptionsBeforeAndAfterTheCommand) {
+  const Answer before = stacklab({"--json", "doctor"}), after = stacklab({"doctor", "--json"});
+  EXPECT_EQ(before.json()["fingerprint"], after.json()["fingerprint"]);
+}
+
+TEST(Doctor, TellsWhatIsHere) {
+  const Answer answer = stacklab({"doctor", "--json"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  const Json json = answer.json();
+  EXPECT_FALSE(json["cpu"].get<std::string>().empty());
+  EXPECT_TRUE(json["gpus"].is_array());
+  EXPECT_FALSE(json["gpu_note"].get<std::string>().empty());
+  EXPECT_TRUE(json["libraries"].contains("SQLite"));
+  EXPECT_EQ(json["fingerprint"].get<std::string>().size(), 16u);
+  EXPECT_GT(json["memory_total"].get<std::int64_t>(), json["memory_free"].get<std::int64_t>());
+  EXPECT_GT(json["disk_free"].get<std::int64_t>(), 0);
+  EXPECT_GE(json["threads"].get<int>(), 1);
+  EXPECT_FALSE(json["devices"].empty());
+  const Answer text = stacklab({"doctor"});
+  EXPECT_NE(text.out.find(json["fingerprint"]), std::string::npos);
+}
+
+TEST(Corpora, ListAndGet) {
+  const Workspace workspace;
+  const Json list = workspace({"corpus", "list", "--json"}).json();
+  bool kjv = false;
+  for (const Json& one : list["corpora"]) kjv |= one["name"] == "kjv" && one["licence"] == "public domain";
+  EXPECT_TRUE(kjv) << list;
+
+  const Answer got = workspace({"corpus", "get", "sample", "--json"});
+  ASSERT_EQ(got.code, 0) << got.err;
+  const Json json = got.json();
+  EXPECT_EQ(json["name"], "sample");
+  EXPECT_EQ(json["documents"], 40);
+  EXPECT_EQ(json["sha256"].get<std::string>().size(), 64u);
+  EXPECT_GT(json["bytes"].get<std::int64_t>(), 1000);
+  EXPECT_NE(std::find(json["files"].begin(), json["files"].end(), "manifest.json"), json["files"].end());
+
+  const Answer unknown = workspace({"corpus", "get", "kjw"});
+  EXPECT_NE(unknown.code, 0);
+  EXPECT_NE(unknown.err.find("kjv"), std::string::npos) << unknown.err;
+}
+
+TEST(Output, ReadersThatGoAwayAreNoFault) {
+  const Answer answer = shell(program + " --help | head -n 1; " + program + " doctor --json | true");
+  EXPECT_EQ(answer.err, "");
+  EXPECT_EQ(std::count(answer.out.begin(), answer.out.end(), '\n'), 1);
+}
+
+TEST(Output, AFullDiskIsAFault) {
+  const Answer answer = shell(program + " doctor > /dev/full");
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_NE(answer.err.find("cannot write to standard output"), std::string::npos) << answer.err;
+}
+
+TEST(Output, ClosedStreamsHarmNothing) {
+  const Workspace workspace;
+  // Were the numbers of the closed streams given to the store's files, messages would be written into it.
+  const Answer answer = shell("exec " + program + " train " + workspace.config() + " --workspace " +
+                              workspace.path().string() + " 0<&- 1>&- 2>&-");
+  EXPECT_EQ(answer.code, 0);
+  EXPECT_EQ(workspace({"runs", "show", "small", "--json"}).json()["state"], "finished");
+}
+
+TEST(Runs, EmptyAndMissingWorkspaces) {
+  const TemporaryFolder folder;
+  for (const std::string& workspace : {folder.path().string(), (folder / "missing").string()}) {
+    const Answer answer = stacklab({"runs", "list", "--workspace", workspace});
+    EXPECT_EQ(answer.code, 1);
+    EXPECT_NE(answer.err.find(workspace), std::string::npos) << answer.err;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "missing")) << "looking makes nothing";
+}
+
+TEST(Common, WorkspaceFromTheEnvironment) {
+  const TemporaryFolder folder;
+  const Answer answer = run_words({program, "runs", "list"}, {{"STACKLAB_WORKSPACE", (folder / "here").string()}});
+  EXPECT_NE(answer.err.find("/here"), std::string::npos) << answer.err;
+  const Answer given = run_words({program, "runs", "list", "--workspace", (folder / "there").string()},
+                                 {{"STACKLAB_WORKSPACE", (folder / "here").string()}});
+  EXPECT_NE(given.err.find("/there"), std::string::npos) << given.err;
+}
+
+}  // namespace
+}  // namespace stacklab::cli

@@ -1,0 +1,236 @@
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/base/text.h"
+#include "tests/app/cli/cli_testing.h"
+
+namespace stacklab::cli {
+namespace {
+
+TEST(Train, FromStartToFinish) {
+  const Workspace workspace;
+  const Answer answer = workspace({"train", workspace.config()});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(std::count(answer.out.begin(), answer.out.end(), '\n'), 1) << "one line that says what was learnt";
+  for (const char* part :
+       {"small (", "loss 5.", " to ", "validation ", "counting letters", "12 steps in ", "runs/small-"})
+    EXPECT_NE(answer.out.find(part), std::string::npos) << answer.out;
+  EXPECT_EQ(answer.err.find('\r'), std::string::npos) << "no bar where there is no terminal";
+
+  // The same config again is known to be finished.
+  const Answer again = workspace({"train", workspace.config(), "--resume", "--json"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.json()["already_finished"], true);
+  EXPECT_EQ(again.json()["steps"], 12);
+  EXPECT_NE(workspace({"train", workspace.config(), "--resume"}).out.find("already finished"), std::string::npos);
+}
+
+TEST(Train, JsonAndTheStoreAgree) {
+  const Workspace workspace;
+  const Answer answer = workspace({"train", workspace.config(), "--json", "--quiet", "--threads", "1"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(answer.err, "") << "quiet";
+  const Json json = answer.json();
+  EXPECT_EQ(json["state"], "finished");
+  EXPECT_EQ(json["steps"], 12);
+  EXPECT_EQ(json["tokens"], 12 * 128);
+  for (const char* key :
+       {"loss", "first_loss", "val_loss", "unigram_entropy", "tokens_per_second", "peak_bytes", "seconds"})
+    EXPECT_GT(json[key].get<double>(), 0) << key;
+  EXPECT_LT(json["loss"].get<double>(), json["first_loss"].get<double>());
+  EXPECT_TRUE(std::filesystem::exists(json["folder"].get<std::string>() + "/config.json"));
+
+  const Json runs = workspace({"runs", "list", "--json"}).json()["runs"];
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["id"], json["run"]);
+  EXPECT_EQ(runs[0]["state"], "finished");
+  EXPECT_EQ(runs[0]["metrics"]["loss"], json["loss"]);
+  EXPECT_NE(workspace({"runs", "list"}).out.find("finished"), std::string::npos);
+
+  const std::string id = json["run"];
+  const Json shown = workspace({"runs", "show", id.substr(0, 4), "--json"}).json();
+  EXPECT_EQ(shown["id"], id);
+  EXPECT_EQ(shown["config"]["run"]["threads"], 1);
+  EXPECT_EQ(shown["facts"]["unigram_entropy"], json["unigram_entropy"]);
+  EXPECT_FALSE(shown["events"].empty());
+
+  // Every value of the CSV reads back as the JSON has it, and losses end with what train said.
+  const Json exported = workspace({"runs", "export", "small", "--json"}).json();
+  const Answer csv = workspace({"runs", "export", "small"});
+  std::istringstream lines(csv.out);
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "metric,step,value");
+  std::map<std::string, std::size_t> seen;
+  while (std::getline(lines, line)) {
+    const std::vector<std::string> part = split(line, ',');
+    ASSERT_EQ(part.size(), 3u) << line;
+    const Json& point = exported["metrics"][part[0]][seen[part[0]]++];
+    EXPECT_EQ(point[0], std::stoll(part[1]));
+    EXPECT_EQ(point[1].get<double>(), parse_double(part[2]));
+  }
+  EXPECT_EQ(seen["loss"], 12u);
+  EXPECT_EQ(exported["metrics"]["loss"][11][1], json["loss"]);
+  EXPECT_EQ(exported["metrics"]["loss"][0][1], json["first_loss"]);
+
+  const std::string file = (workspace / "out.csv").string();
+  const Answer written = workspace({"runs", "export", "small", "--out", file});
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(file_text(file), csv.out);
+  EXPECT_EQ(workspace({"runs", "export", "small", "--out", workspace.path().string()}).code, 1);
+  const Answer misspelt = workspace({"runs", "export", "smal"});
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_NE(misspelt.err.find("small"), std::string::npos) << misspelt.err;
+}
+
+// Interrupted by --max-steps and continued, or not: the same bits.
+TEST(Train, MaxStepsAndResumeChangeNothing) {
+  const Workspace straight, pieces;
+  const Json whole = straight({"train", straight.config(), "--json"}).json();
+  const Answer first = pieces({"train", pieces.config(), "--max-steps", "7", "--json"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(first.json()["state"], "paused");
+  EXPECT_EQ(first.json()["steps"], 7);
+  EXPECT_TRUE(first.json()["val_loss"].is_number());
+  const Answer refused = pieces({"train", pieces.config()});
+  EXPECT_EQ(refused.code, 3) << "an unfinished run is not started over";
+  EXPECT_NE(refused.err.find("--resume"), std::string::npos) << refused.err;
+  const Json rest = pieces({"train", pieces.config(), "--resume", "--json"}).json();
+  EXPECT_EQ(rest["run"], whole["run"]);
+  EXPECT_EQ(rest["loss"], whole["loss"]);
+  EXPECT_EQ(rest["first_loss"], whole["first_loss"]);
+  EXPECT_EQ(rest["val_loss"], whole["val_loss"]);
+  const auto losses = [](const Workspace& w) {
+    return w({"runs", "export", "small", "--json"}).json()["metrics"]["loss"];
+  };
+  EXPECT_EQ(losses(pieces), losses(straight));
+}
+
+TEST(Train, SeedsAndSetKeysMakeOtherRuns) {
+  const Workspace workspace;
+  const Json one = workspace({"train", workspace.config(), "--json"}).json();
+  const Json same = workspace({"train", workspace.config(), "--json", "--resume", "--seed", "1337", "--set",
+                               "run.checkpoint_every=0"})
+                        .json();
+  EXPECT_EQ(same["run"], one["run"]);
+  const Json other = workspace({"train", workspace.config(), "--json", "--seed", "2", "--set", "name=other"}).json();
+  EXPECT_NE(other["run"], one["run"]);
+  EXPECT_NE(other["loss"], one["loss"]);
+  EXPECT_EQ(other["name"], "other");
+}
+
+TEST(Train, StopSignalsEndCleanly) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const Workspace workspace;
+    workspace.write_config(1'000'000);
+    Child child(workspace.words({"train", workspace.config(), "--json"}), workspace.path());
+    ASSERT_TRUE(child.says("training")) << child.err();
+    child.send(signal);
+    EXPECT_EQ(child.wait(), 130) << child.err();
+    const Json json = Json::parse(child.out());
+    EXPECT_EQ(json["state"], "paused");
+    const std::int64_t steps = json["steps"];
+    EXPECT_GT(steps, 0);
+    EXPECT_TRUE(std::filesystem::is_directory(std::filesystem::path(json["folder"].get<std::string>()) /
+                                              ("ckpt_step" + std::to_string(steps))));
+    EXPECT_EQ(workspace({"runs", "show", "small", "--json"}).json()["state"], "paused");
+    const Json on =
+        workspace({"train", workspace.config(), "--json", "--resume", "--max-steps", std::to_string(steps + 2)}).json();
+    EXPECT_EQ(on["steps"], steps + 2);
+  }
+}
+
+TEST(Train, TheSecondSignalEndsAtOnce) {
+  const Workspace workspace;
+  workspace.write_config(1'000'000);
+  Child child(workspace.words({"train", workspace.config()}), workspace.path());
+  ASSERT_TRUE(child.says("training")) << child.err();
+  child.send(SIGINT);
+  child.send(SIGTERM);
+  EXPECT_LT(child.wait(), 0) << "whichever of the two came second";
+}
+
+TEST(Train, KilledRunsReadLostAndGoOn) {
+  const Workspace workspace;
+  workspace.write_config(1'000'000);
+  Child child(workspace.words({"train", workspace.config()}), workspace.path());
+  ASSERT_TRUE(child.says("training")) << child.err();
+  const Answer busy = workspace({"train", workspace.config(), "--resume"});
+  EXPECT_EQ(busy.code, 3) << "two processes never train one run";
+  EXPECT_NE(busy.err.find("already running"), std::string::npos) << busy.err;
+  child.send(SIGKILL);
+  EXPECT_EQ(child.wait(), -SIGKILL);
+  EXPECT_EQ(workspace({"runs", "list", "--json"}).json()["runs"][0]["state"], "lost");
+  const Answer on = workspace({"train", workspace.config(), "--resume", "--max-steps", "3", "--json"});
+  EXPECT_EQ(on.code, 0) << on.err;
+}
+
+TEST(Train, StopFromAnotherProcess) {
+  const Workspace workspace;
+  workspace.write_config(1'000'000);
+  Child child(workspace.words({"train", workspace.config()}), workspace.path());
+  ASSERT_TRUE(child.says("training")) << child.err();
+  const Answer answer = workspace({"stop", "small", "--json"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(answer.json()["state"], "stopping");
+  EXPECT_EQ(child.wait(), 130) << child.err();
+  EXPECT_EQ(workspace({"stop", "small", "--json"}).json()["state"], "paused");
+  EXPECT_EQ(workspace({"stop", "nobody"}).code, 2);
+}
+
+TEST(Train, Refusals) {
+  const Workspace workspace;
+  const std::tuple<std::vector<std::string>, int, std::string_view> cases[] = {
+      {{experiments + "stack-100m.json"}, 2, "Muon is not in this build yet"},
+      {{workspace.config(), "--set", "data.corpus=sampel"}, -1, "sample"},
+      {{workspace.config(), "--set", "train.tokens=1"}, 2, "train.tokens"},
+      {{workspace.config(), "--set", "name=../x"}, 2, "name"},
+      {{workspace.config(), "--set", "data.validation_fraction=0.9", "--set", "data.corpus=../data/sample"},
+       -1,
+       "corpus"},
+  };
+  for (const auto& [words, code, message] : cases) {
+    std::vector<std::string> all = words;
+    all.insert(all.begin(), "train");
+    const Answer answer = workspace(all);
+    if (code >= 0)
+      EXPECT_EQ(answer.code, code) << answer.err;
+    else
+      EXPECT_NE(answer.code, 0);
+    EXPECT_NE(answer.err.find(message), std::string::npos) << answer.err;
+    EXPECT_EQ(answer.out, "");
+  }
+}
+
+TEST(Train, WorkspacesThatCannotBeWritten) {
+  const Workspace workspace;
+  put_file(workspace / "file", "");
+  for (const std::string& bad : {(workspace / "file").string(), std::string("/proc/stacklab")}) {
+    const Answer answer = stacklab({"train", workspace.config(), "--workspace", bad, "--json"});
+    EXPECT_EQ(answer.code, 1);
+    EXPECT_NE(answer.err.find(bad), std::string::npos) << answer.err;
+    EXPECT_TRUE(answer.json().contains("error"));
+  }
+}
+
+// A disk without room is met by a limit on the size of files: never a signal, never a silent success.
+TEST(Train, FilesMayNotGrow) {
+  const Workspace workspace;
+  const std::string train =
+      "exec " + program + " train " + workspace.config() + " --workspace " + workspace.path().string();
+  const Answer answer = shell("ulimit -f 8; " + train);
+  EXPECT_EQ(answer.code, 1) << answer.err;
+  EXPECT_TRUE(answer.err.find("error: ") != std::string::npos) << answer.err;
+  EXPECT_EQ(workspace({"train", workspace.config(), "--resume"}).code, 0) << "with room it works";
+}
+
+TEST(Train, TheLocaleChangesNothing) {
+  const Workspace workspace;
+  ASSERT_EQ(workspace({"train", workspace.config()}).code, 0);
+  const std::vector<std::string> words = {program, "runs", "export", "small", "--workspace", workspace.path().string()};
+  EXPECT_EQ(run_words(words, {{"LC_ALL", "de_DE.UTF-8"}}).out, run_words(words, {{"LC_ALL", "C"}}).out);
+}
+
+}  // namespace
+}  // namespace stacklab::cli
