@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <cmath>
 #include <exception>
 #include <limits>
 #include <new>
@@ -11,14 +11,32 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/environment.h"
 #include "engine/base/log.h"
-#include "engine/base/text.h"
 #include "engine/config/config_io.h"
-#include "engine/model/counts.h"
 
 namespace stacklab {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A folder's name from whatever a run is called: readable, short, and one path component.
+std::string folder_name(const std::string& name, const RunId& id) {
+  constexpr std::size_t longest = 80;
+  std::string safe;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool bad = byte < 0x20 || byte == 0x7f || c == '/' || c == '\\' || c == ':' || c == '*' || c == '?' ||
+                     c == '"' || c == '<' || c == '>' || c == '|';
+    safe += bad ? '_' : c;
+  }
+  if (safe.size() > longest) {
+    safe.resize(longest);
+    // Not in the middle of a character.
+    while (!safe.empty() && (static_cast<unsigned char>(safe.back()) & 0xC0) == 0x80) safe.pop_back();
+    if (!safe.empty() && static_cast<unsigned char>(safe.back()) >= 0xC0) safe.pop_back();
+  }
+  if (safe.empty() || safe.front() == '.' || safe.front() == '-') safe.insert(0, "run");
+  return safe + "-" + id;
+}
 
 void copy_result(JobOutcome& outcome, const TrainResult& r) {
   outcome.steps = r.steps;
@@ -80,6 +98,7 @@ Job::Job(JobOrder job_order, const std::string& name) : order(std::move(job_orde
   first.job = order.job;
   first.name = name;
   first.progress.phase = "queued";
+  first.run = order.stored_run;  // a continuation has its row already
   snapshot_ = std::make_shared<const JobSnapshot>(std::move(first));
 }
 
@@ -213,7 +232,7 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
   ClaimRequest request;
   request.id = id;
   request.name = config.name;
-  request.folder = config.name + "-" + id;  // validate() saw to it that the name can be one
+  request.folder = folder_name(config.name, id);
   request.config_json = to_json(config);
   request.commit = build_info().commit;
   request.total_steps = config.steps();
@@ -222,8 +241,6 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
 }
 
 JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& corpus) {
-  const auto room = room_for_checkpoints(config);
-  if (!room) return ended(id, room.error());
   ClaimRequest request = claim_request(config, id);
   request.corpus_sha256 = corpus.info().sha256;
   const std::weak_ptr<Job> self = weak_from_this();
@@ -245,7 +262,6 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
 
   Sink sink(*this, store_->sink(*claim));
   if (!fallback_note_.empty()) sink.event({RunEvent::Kind::warning, claim->step, fallback_note_});
-  if (!room->empty()) sink.event({RunEvent::Kind::warning, claim->step, *room});
   TrainRequest todo;
   todo.config = config;
   todo.run_dir = *workspace_ / "runs" / claim->folder;
@@ -264,9 +280,6 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
     completion.cause = result.error().message();
   } else {
     copy_result(outcome, *result);
-    completion.step = result->steps;
-    completion.tokens = result->tokens;
-    completion.seconds = result->seconds;
     completion.parameters = result->parameters;
     completion.plan_bytes = result->plan_bytes;
     completion.peak_bytes = result->peak_bytes;
@@ -294,23 +307,6 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
               stored.error().remedy};
   }
   return outcome;
-}
-
-// A run whose first checkpoint cannot be written need not begin; one that cannot keep them all gets a warning.
-Result<std::string> Job::room_for_checkpoints(const RunConfig& config) const {
-  const std::int64_t free = disk_free(*workspace_);
-  if (free < 0) return std::string();
-  // Parameters and two moments of AdamW each.
-  const std::int64_t number = config.train.precision == "fp64" ? 8 : 4;
-  const std::int64_t one = count_parameters(config.model).total * number * 3;
-  const std::int64_t all =
-      one * (std::max<std::int64_t>(1, config.run.keep_last) + 1);  // the newest beside those it replaces
-  const std::string numbers =
-      fmt::format("a checkpoint takes {}, and {} are free in {}", format_bytes(static_cast<double>(one)),
-                  format_bytes(static_cast<double>(free)), workspace_->string());
-  if (free < one)
-    return refused("the disk is too full to train: " + numbers, "free some space, or choose another workspace");
-  return free < all ? "The disk is nearly full: " + numbers : std::string();
 }
 
 Result<TrainResult> Job::train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink) {

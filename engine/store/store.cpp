@@ -105,8 +105,8 @@ class SqliteStore final : public Store {
 
   Status end(const Claim& claim, const Completion& c) override {
     const auto& from = claim.hold->attachment;
-    writer_.push(from, store::EndRecord{c.state, c.cause, store::unix_now(), c.step, c.tokens, c.seconds, c.parameters,
-                                        c.plan_bytes, c.peak_bytes, c.tokens_per_second});
+    writer_.push(from, store::EndRecord{c.state, c.cause, store::unix_now(), c.parameters, c.plan_bytes, c.peak_bytes,
+                                        c.tokens_per_second});
     const Status stored = writer_.flush();
     writer_.detach(from);
     return stored;

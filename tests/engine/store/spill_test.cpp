@@ -182,7 +182,7 @@ TEST(Spill, LateRowsOfAnEarlierProcessFillOnlyWhatIsStillTheirs) {
         "\n";
   text += to_json_line({{test_id(1), 1}, store::EventRecord{50, 5, 1, RunEvent::Kind::spike, "spike"}}) + "\n";
   text += to_json_line({{test_id(1), 1}, store::EventRecord{51, 5, 1, RunEvent::Kind::info, "note"}}) + "\n";
-  text += to_json_line({{test_id(1), 1}, store::EndRecord{RunState::finished, "", 1, 0, 0, 0, 0, 0, 0, 0}}) + "\n";
+  text += to_json_line({{test_id(1), 1}, store::EndRecord{RunState::finished, "", 1, 0, 0, 0, 0}}) + "\n";
   put_file(folder / "runs" / "spill-1-a.jsonl", text);
   const auto before = must(must(open_store_reader(folder.path()))->series_epoch(test_id(1)));
   must(Store::open(folder.path()));

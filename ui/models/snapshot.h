@@ -1,0 +1,67 @@
+// Immutable values that the reading thread hands to the window. Each carries a generation number, so that what comes
+// too late is dropped.
+#pragma once
+
+#include <QHash>
+#include <QMetaType>
+#include <QString>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/run/run.h"
+#include "engine/service/job_service.h"
+#include "engine/service/system_info.h"
+
+namespace stacklab::ui {
+
+// What the window needs of a run's config, read once.
+struct ConfigFacts {
+  std::string corpus, tokenizer, device, precision;
+  std::int64_t vocab_size = 0, d_model = 0, n_layers = 0, seq_len = 0, batch_tokens = 0, tokens = 0;
+};
+ConfigFacts config_facts(const std::string& config_json);
+
+struct RunInfo {
+  RunSummary summary;
+  ConfigFacts config;
+  std::int64_t job = -1;  // the job of this process that works on it; -1: none
+};
+
+struct WorkspaceSnapshot {
+  std::uint64_t generation = 0;
+  double unix_time = 0;
+  std::vector<RunInfo> runs;                             // in order of creation
+  std::vector<std::shared_ptr<const JobSnapshot>> jobs;  // of this process, queued and running
+  std::vector<JobOutcome> ended;                         // of this process's jobs, in order of their end
+  std::int64_t wal_bytes = 0;
+  QString read_error;  // empty: all is well
+};
+using WorkspaceSnapshotPtr = std::shared_ptr<const WorkspaceSnapshot>;
+
+struct SeriesKey {
+  std::string run, metric;
+  bool operator==(const SeriesKey&) const = default;
+  auto operator<=>(const SeriesKey&) const = default;
+};
+
+struct SeriesChunk {
+  std::uint64_t generation = 0;  // of the request that first asked for this series
+  SeriesKey key;
+  bool restart = false;   // what was read before is void
+  bool complete = false;  // nothing more was there when this was read
+  std::vector<double> steps, values;
+};
+using SeriesChunkPtr = std::shared_ptr<const SeriesChunk>;
+
+struct EventsChunk {
+  std::uint64_t generation = 0;
+  RunId run;
+  bool restart = false;
+  std::vector<RunEventRow> rows;
+};
+using EventsChunkPtr = std::shared_ptr<const EventsChunk>;
+using SystemInfoPtr = std::shared_ptr<const SystemInfo>;
+
+}  // namespace stacklab::ui

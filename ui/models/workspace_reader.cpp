@@ -1,0 +1,235 @@
+#include "ui/models/workspace_reader.h"
+
+#include <QDateTime>
+#include <algorithm>
+
+namespace stacklab::ui {
+namespace {
+
+constexpr int system_period_ms = 2000;
+constexpr int drain_period_ms = 30;
+constexpr int pump_period_ms = 5;
+constexpr int most_in_flight = 4;
+constexpr std::int64_t most_events = 500;
+
+QString text(const std::string& s) { return QString::fromStdString(s); }
+
+}  // namespace
+
+WorkspaceReader::WorkspaceReader(LinkOptions options)
+    : options_(std::move(options)), timer_(new QTimer(this)), pump_timer_(new QTimer(this)) {
+  timer_->setSingleShot(true);
+  pump_timer_->setSingleShot(true);
+  connect(timer_, &QTimer::timeout, this, &WorkspaceReader::look);
+  connect(pump_timer_, &QTimer::timeout, this, &WorkspaceReader::pump);
+}
+
+std::weak_ptr<JobService> WorkspaceReader::service() {
+  const std::lock_guard lock(service_mutex_);
+  return shared_service_;
+}
+
+void WorkspaceReader::open() {
+  auto workspace = options_.open();
+  if (!workspace) {
+    emit open_failed(text(workspace.error().what), text(workspace.error().remedy));
+    return;
+  }
+  service_ = std::move(workspace->service);
+  reader_ = std::move(workspace->reader);
+  if (!reader_ && service_) {
+    auto reader = service_->reader();
+    if (!reader) {
+      service_.reset();
+      emit open_failed(text(reader.error().what), text(reader.error().remedy));
+      return;
+    }
+    reader_ = std::move(*reader);
+  }
+  {
+    const std::lock_guard lock(service_mutex_);
+    shared_service_ = service_;
+  }
+  emit opened();
+  look();
+}
+
+void WorkspaceReader::follow(std::vector<std::pair<SeriesKey, std::uint64_t>> keys) {
+  std::map<SeriesKey, Followed> next;
+  for (auto& [key, generation] : keys) {
+    const auto before = followed_.find(key);
+    Followed& to = next[key];
+    if (before != followed_.end() && before->second.generation == generation) to = before->second;
+    to.generation = generation;
+  }
+  followed_ = std::move(next);
+  hurry_ = false;
+  wake();
+}
+
+void WorkspaceReader::follow_events(RunId run, std::uint64_t generation) {
+  events_run_ = std::move(run);
+  events_generation_ = generation;
+  last_event_ = 0;
+  events_epoch_ = -1;
+  hurry_ = false;
+  wake();
+}
+
+void WorkspaceReader::wake() {
+  if (reader_) schedule(0);
+}
+
+void WorkspaceReader::schedule(int ms) {
+  if (!timer_->isActive() || timer_->remainingTime() > ms) timer_->start(ms);
+}
+
+void WorkspaceReader::look() {
+  if (!reader_) return;
+  error_.clear();
+  WorkspaceSnapshot snapshot;
+  snapshot.generation = ++generation_;
+  snapshot.unix_time = static_cast<double>(QDateTime::currentMSecsSinceEpoch()) / 1000;
+  read_jobs(snapshot);
+  read_runs(snapshot);
+  snapshot.wal_bytes = reader_->wal_bytes();
+  snapshot.read_error = error_;
+  // A busy window sees the next one instead: snapshots never pile up.
+  if (!snapshot_in_flight_.exchange(true))
+    emit snapshot_ready(std::make_shared<const WorkspaceSnapshot>(std::move(snapshot)));
+  if (!draining_) {
+    pump();
+    read_events();
+    read_system();
+  }
+  schedule(draining_ ? drain_period_ms : active_ ? options_.active_period_ms : options_.idle_period_ms);
+  if (draining_ && (!service_ || service_->jobs().empty())) {
+    timer_->stop();
+    // Joins the job threads, which have ended.
+    reader_.reset();
+    service_.reset();
+    emit drained();
+  }
+}
+
+void WorkspaceReader::pump() {
+  if (reader_ && !draining_ && !read_series()) pump_timer_->start(pump_period_ms);
+}
+
+void WorkspaceReader::read_jobs(WorkspaceSnapshot& snapshot) {
+  if (!service_) return;
+  snapshot.jobs = service_->jobs();
+  for (const auto& job : snapshot.jobs) known_jobs_.insert(job->job);
+  for (auto it = known_jobs_.begin(); it != known_jobs_.end();) {
+    const auto outcome = service_->outcome(*it);
+    if (!outcome) {
+      ++it;
+      continue;
+    }
+    ended_.push_back(*outcome);
+    it = known_jobs_.erase(it);
+  }
+  snapshot.ended = ended_;
+}
+
+void WorkspaceReader::read_runs(WorkspaceSnapshot& snapshot) {
+  auto runs = reader_->runs();
+  active_ = !snapshot.jobs.empty();
+  if (!runs) {
+    error_ = text(runs.error().message());
+    return;
+  }
+  snapshot.runs.reserve(runs->size());
+  for (RunSummary& run : *runs) {
+    auto [config, fresh] = configs_.try_emplace(run.id);
+    if (fresh) config->second = config_facts(run.config_json);
+    RunInfo info{std::move(run), config->second, -1};
+    for (const auto& job : snapshot.jobs)
+      if (job->run == info.summary.id) info.job = job->job;
+    active_ = active_ || is_active(info.summary.state);
+    snapshot.runs.push_back(std::move(info));
+  }
+}
+
+bool WorkspaceReader::read_series() {
+  for (auto& [key, followed] : followed_) {
+    const auto epoch = reader_->series_epoch(key.run);
+    if (!epoch) continue;  // the run has no row yet
+    if (*epoch != followed.epoch) {
+      followed.epoch = *epoch;
+      followed.last_step = std::numeric_limits<std::int64_t>::min();
+      followed.restart = true;
+    }
+    for (;;) {
+      if (hurry_) return false;
+      // The window takes chunks one by one between its other work; never let them pile up.
+      if (chunks_in_flight_ >= most_in_flight) return false;
+      auto points = reader_->series(key.run, key.metric, followed.last_step, options_.chunk_points);
+      if (!points) {
+        error_ = text(points.error().message());
+        break;
+      }
+      const bool complete = static_cast<std::int64_t>(points->size()) < options_.chunk_points;
+      if (!points->empty() || followed.restart) {
+        auto chunk = std::make_shared<SeriesChunk>();
+        chunk->generation = followed.generation;
+        chunk->key = key;
+        chunk->restart = followed.restart;
+        chunk->complete = complete;
+        chunk->steps.reserve(points->size());
+        chunk->values.reserve(points->size());
+        for (const SeriesPoint& point : *points) {
+          chunk->steps.push_back(static_cast<double>(point.step));
+          chunk->values.push_back(point.value);
+        }
+        if (!points->empty()) followed.last_step = points->back().step;
+        followed.restart = false;
+        ++chunks_in_flight_;
+        emit chunk_ready(std::move(chunk));
+      }
+      if (complete) break;
+    }
+  }
+  return true;
+}
+
+void WorkspaceReader::read_events() {
+  if (events_run_.empty()) return;
+  auto chunk = std::make_shared<EventsChunk>();
+  chunk->generation = events_generation_;
+  chunk->run = events_run_;
+  const auto epoch = reader_->series_epoch(events_run_);
+  if (!epoch) return;
+  if (*epoch != events_epoch_) {
+    events_epoch_ = *epoch;
+    last_event_ = 0;
+    chunk->restart = true;
+  }
+  auto rows = reader_->events(events_run_, last_event_, most_events);
+  if (!rows) {
+    error_ = text(rows.error().message());
+    return;
+  }
+  if (rows->empty() && !chunk->restart) return;
+  if (!rows->empty()) last_event_ = rows->back().id;
+  chunk->rows = std::move(*rows);
+  emit events_ready(std::move(chunk));
+}
+
+void WorkspaceReader::read_system() {
+  if (!options_.system_info || (since_system_.isValid() && since_system_.elapsed() < system_period_ms)) return;
+  since_system_.start();
+  emit system_ready(std::make_shared<const SystemInfo>(options_.system_info()));
+}
+
+void WorkspaceReader::drain() {
+  draining_ = true;
+  if (service_) service_->stop_all();  // again: it may have been opened after the window asked
+  if (reader_) return look();
+  service_.reset();
+  emit drained();
+}
+
+}  // namespace stacklab::ui
+
+#include <moc_workspace_reader.cpp>

@@ -1,0 +1,88 @@
+// The part of WorkspaceLink that lives on the reading thread.
+#pragma once
+
+#include <QElapsedTimer>
+#include <QHash>
+#include <QObject>
+#include <QTimer>
+#include <atomic>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include "ui/models/workspace_link.h"
+
+namespace stacklab::ui {
+
+class WorkspaceReader : public QObject {
+  Q_OBJECT
+ public:
+  explicit WorkspaceReader(LinkOptions options);
+
+  // On the reading thread.
+  void open();
+  void follow(std::vector<std::pair<SeriesKey, std::uint64_t>> keys);
+  void follow_events(RunId run, std::uint64_t generation);
+  void wake();
+  void drain();  // waits, turn by turn, until the jobs have ended; then shuts everything and emits drained()
+
+  // From any thread.
+  void hurry() { hurry_ = true; }              // leave long reads: something else is asked for
+  void chunk_taken() { --chunks_in_flight_; }  // the window has taken one in
+  void snapshot_taken() { snapshot_in_flight_ = false; }
+  // What has been opened; empty before and after. Never a strong reference: the service ends on the reading thread.
+  std::weak_ptr<JobService> service();
+
+ signals:
+  void opened();
+  void open_failed(const QString& what, const QString& remedy);
+  void snapshot_ready(stacklab::ui::WorkspaceSnapshotPtr snapshot);
+  void chunk_ready(stacklab::ui::SeriesChunkPtr chunk);
+  void events_ready(stacklab::ui::EventsChunkPtr events);
+  void system_ready(stacklab::ui::SystemInfoPtr info);
+  void drained();
+
+ private:
+  struct Followed {
+    std::uint64_t generation = 0;
+    std::int64_t epoch = -1;
+    bool restart = false;  // the window is still to be told
+    std::int64_t last_step = std::numeric_limits<std::int64_t>::min();
+  };
+
+  void look();
+  void pump();
+  void read_runs(WorkspaceSnapshot& snapshot);
+  void read_jobs(WorkspaceSnapshot& snapshot);
+  bool read_series();  // false: left early, more is waiting
+  void read_events();
+  void read_system();
+  void schedule(int ms);
+
+  LinkOptions options_;
+  std::shared_ptr<JobService> service_;
+  std::unique_ptr<StoreReader> reader_;
+  QTimer* timer_;
+  QTimer* pump_timer_;
+  QElapsedTimer since_system_;
+  std::uint64_t generation_ = 0;
+  std::map<SeriesKey, Followed> followed_;
+  RunId events_run_;
+  std::uint64_t events_generation_ = 0;
+  std::int64_t last_event_ = 0;
+  std::int64_t events_epoch_ = -1;
+  std::set<std::int64_t> known_jobs_;
+  std::vector<JobOutcome> ended_;
+  std::unordered_map<std::string, ConfigFacts> configs_;
+  QString error_;
+  bool active_ = false, draining_ = false;
+  std::atomic<bool> hurry_ = false;
+  std::atomic<bool> snapshot_in_flight_ = false;
+  std::atomic<int> chunks_in_flight_ = 0;
+  std::mutex service_mutex_;
+  std::weak_ptr<JobService> shared_service_;
+};
+
+}  // namespace stacklab::ui

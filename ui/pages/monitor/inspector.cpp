@@ -1,0 +1,292 @@
+#include "ui/pages/monitor/inspector.h"
+
+#include <QGridLayout>
+#include <QPainter>
+#include <QPlainTextEdit>
+#include <QTabBar>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/models/state_look.h"
+#include "ui/theme/icons.h"
+#include "ui/theme/numbers.h"
+
+namespace stacklab::ui {
+namespace {
+QString text(const std::string& s) { return QString::fromStdString(s); }
+constexpr int pad = 12;
+}  // namespace
+
+QSize EventDelegate::sizeHint(const QStyleOptionViewItem&, const QModelIndex&) const {
+  return {100, metrics().row() + 2};
+}
+
+void EventDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  const Theme& t = theme();
+  const QRect row = option.rect;
+  painter->save();
+  if (option.state & QStyle::State_Selected)
+    painter->fillRect(row, t[Token::soft]);
+  else if (option.state & QStyle::State_MouseOver)
+    painter->fillRect(row, t[Token::hover]);
+  painter->setPen(t[Token::grid]);
+  painter->drawLine(row.bottomLeft(), row.bottomRight());
+  const EventLook look_ = look_of(static_cast<RunEvent::Kind>(index.data(EventListModel::kind_role).toInt()));
+  const int side = metrics().scaled(10);
+  paint_glyph(*painter, look_.glyph, QRectF(row.left() + pad, row.top() + (row.height() - side) / 2.0, side, side),
+              t[look_.color]);
+  const QString step = format_count(index.data(EventListModel::step_role).toLongLong());
+  painter->setFont(look().number_font(TextRole::secondary));
+  const int step_width = painter->fontMetrics().horizontalAdvance(step);
+  painter->setPen(t[Token::text3]);
+  painter->drawText(row.adjusted(0, 0, -pad, 0), Qt::AlignRight | Qt::AlignVCenter, step);
+  painter->setFont(look().font(TextRole::secondary));
+  painter->setPen(t[Token::text]);
+  const int x = pad + side + 8, width = row.width() - x - step_width - pad - 8;
+  painter->drawText(QRect(row.left() + x, row.top(), width, row.height()), Qt::AlignLeft | Qt::AlignVCenter,
+                    painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, width));
+  painter->restore();
+}
+
+FactGrid::FactGrid(QWidget* parent) : QWidget(parent), grid_(new QGridLayout(this)) {
+  grid_->setContentsMargins(pad, 4, pad, 8);
+  grid_->setHorizontalSpacing(12);
+  grid_->setVerticalSpacing(3);
+  grid_->setColumnStretch(1, 1);
+}
+
+void FactGrid::set(const QString& label, const QString& value, bool mono) {
+  auto found = rows_.find(label);
+  if (found == rows_.end()) {
+    if (value.isEmpty()) return;
+    Row row{new TextLabel(TextRole::secondary, Token::text3, false, this),
+            new TextLabel(TextRole::secondary, Token::text, false, this)};
+    row.label->set_full_text(label);
+    row.value->set_elided(true);
+    row.value->set_numbers(true);
+    if (mono) row.value->set_mono(true);
+    row.value->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    const int line = grid_->rowCount();
+    grid_->addWidget(row.label, line, 0);
+    grid_->addWidget(row.value, line, 1);
+    found = rows_.emplace(label, row).first;
+  }
+  found->second.value->set_full_text(value);
+  found->second.label->setVisible(!value.isEmpty());
+  found->second.value->setVisible(!value.isEmpty());
+}
+
+Inspector::Inspector(EventListModel* events, QWidget* parent) : QTabWidget(parent), event_model_(events) {
+  setDocumentMode(true);
+  tabBar()->setDrawBase(false);
+  setAccessibleName(tr("Inspector"));
+  auto* page = new QWidget(this);
+  page->setObjectName(QStringLiteral("inspector"));
+  auto* column = new QVBoxLayout(page);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+
+  auto* head = new QVBoxLayout;
+  head->setContentsMargins(pad, 10, pad, 10);
+  head->setSpacing(7);
+  auto* first = new QHBoxLayout;
+  first->setSpacing(8);
+  swatch_ = new Swatch(page);
+  name_ = new TextLabel(TextRole::body, Token::text, true, page);
+  name_->set_elided(true);
+  pill_ = new StatePill(page);
+  first->addWidget(swatch_);
+  first->addWidget(name_, 1);
+  first->addWidget(pill_);
+  cause_ = new TextLabel(TextRole::secondary, Token::text2, false, page);
+  cause_->setWordWrap(true);
+  bar_ = new ThinProgress(page);
+  auto* second = new QHBoxLayout;
+  steps_ = new TextLabel(TextRole::secondary, Token::text, false, page);
+  steps_->set_numbers(true);
+  left_ = new TextLabel(TextRole::secondary, Token::text2, false, page);
+  left_->set_numbers(true);
+  second->addWidget(steps_);
+  second->addStretch();
+  second->addWidget(left_);
+  auto* buttons = new QHBoxLayout;
+  buttons->setSpacing(6);
+  stop_ = make_button(tr("Stop"), QStringLiteral("media-playback-stop"), page);
+  resume_ = make_button(tr("Resume"), QStringLiteral("media-playback-start"), page);
+  buttons->addWidget(stop_);
+  buttons->addWidget(resume_);
+  buttons->addStretch();
+  head->addLayout(first);
+  head->addWidget(cause_);
+  head->addWidget(bar_);
+  head->addLayout(second);
+  head->addLayout(buttons);
+  column->addLayout(head);
+  column->addWidget(make_line(Qt::Horizontal, page));
+  facts_ = new FactGrid(page);
+  column->addWidget(facts_);
+
+  auto* bar = new QWidget(page);
+  bar->setObjectName(QStringLiteral("sunkenBar"));
+  bar->setAttribute(Qt::WA_StyledBackground);
+  auto* bar_row = new QHBoxLayout(bar);
+  bar_row->setContentsMargins(pad, 5, pad, 5);
+  events_title_ = new TextLabel(TextRole::secondary, Token::text, true, bar);
+  bar_row->addWidget(events_title_);
+  column->addWidget(bar);
+  events_ = new QListView(page);
+  events_->setModel(events);
+  events_->setItemDelegate(new EventDelegate(events_));
+  events_->setUniformItemSizes(true);
+  events_->setMouseTracking(true);
+  events_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  events_->setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
+  events_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  events_->setAccessibleName(tr("Events"));
+  column->addWidget(events_, 1);
+  addTab(page, tr("Run"));
+
+  config_ = new QPlainTextEdit(this);
+  config_->setReadOnly(true);
+  config_->setProperty("quiet", true);
+  config_->setAccessibleName(tr("Config of the run"));
+  config_->setLineWrapMode(QPlainTextEdit::NoWrap);
+  addTab(config_, tr("Config"));
+
+  connect(stop_, &QPushButton::clicked, this, &Inspector::stop_requested);
+  connect(resume_, &QPushButton::clicked, this, &Inspector::resume_requested);
+  const auto chosen = [this](const QModelIndex& index) {
+    emit event_chosen(index.data(EventListModel::step_role).toLongLong());
+  };
+  connect(events_, &QListView::clicked, this, chosen);
+  connect(events_, &QListView::activated, this, chosen);
+  const auto count = [this] {
+    events_title_->set_full_text(tr("Events  %1").arg(format_count(event_model_->rowCount())));
+  };
+  connect(events, &QAbstractItemModel::rowsInserted, this, count);
+  connect(events, &QAbstractItemModel::modelReset, this, count);
+  count();
+  const auto restyle = [this] {
+    config_->setStyleSheet(QStringLiteral("QPlainTextEdit{font-family:'%1';font-size:%2px;padding:6px;}")
+                               .arg(look().mono_font(TextRole::secondary).family())
+                               .arg(look().font(TextRole::secondary).pixelSize()));
+  };
+  restyle();
+  connect(&look(), &Look::changed, this, restyle);
+  show_nothing();
+}
+
+void Inspector::set_button(QPushButton* button, bool enabled, const QString& why_not) {
+  button->setEnabled(enabled);
+  button->setToolTip(enabled ? QString() : why_not);
+  button->setAccessibleDescription(enabled ? QString() : why_not);
+}
+
+void Inspector::show_nothing() {
+  swatch_->hide();
+  name_->set_full_text(tr("No run selected"));
+  pill_->hide();
+  cause_->hide();
+  bar_->set(-1, Token::info);
+  steps_->set_full_text({});
+  left_->set_full_text({});
+  facts_->hide();
+  set_button(stop_, false, tr("There is no run to stop."));
+  set_button(resume_, false, tr("There is no run to resume."));
+  config_->setPlainText({});
+  shown_config_.clear();
+}
+
+void Inspector::show_job(const JobSnapshot& job) {
+  show_nothing();
+  name_->set_full_text(text(job.name));
+  pill_->show();
+  const StateLook look_ = look_of(job.stopping     ? RunState::stopping
+                                  : is_queued(job) ? RunState::queued
+                                                   : RunState::running,
+                                  false);
+  pill_->set_state(look_.glyph, job.stopping || is_queued(job) ? look_.word : tr("preparing"), look_.color,
+                   look_.ground);
+  const Progress& p = job.progress;
+  bar_->set(p.total > 0 ? static_cast<double>(p.done) / static_cast<double>(p.total) : -1, look_.color);
+  steps_->set_full_text(is_queued(job) ? tr("waits for its turn") : phase_title(p.phase));
+  cause_->setVisible(!p.detail.empty());
+  cause_->set_full_text(text(p.detail));
+  set_button(stop_, !job.stopping, tr("It is stopping already."));
+}
+
+void Inspector::show_run(const RunInfo& run, double now, double tokens_per_second, bool can_steer) {
+  const RunSummary& s = run.summary;
+  swatch_->show();
+  swatch_->set_run_number(s.number);
+  name_->set_full_text(text(s.name));
+  pill_->show();
+  const StateLook state = look_of(run);
+  pill_->set_state(state.glyph, state.word, state.color, state.ground);
+  const QString why = cause_of(run, now);
+  cause_->setVisible(!why.isEmpty());
+  cause_->set_full_text(why);
+  cause_->set_color(s.state == RunState::failed || s.state == RunState::killed ? Token::bad : Token::text2);
+  bar_->set(fraction_done(s), state.color);
+  steps_->set_full_text(s.total_steps > 0 ? tr("step %1 of %2").arg(format_count(s.step), format_count(s.total_steps))
+                                          : tr("step %1").arg(format_count(s.step)));
+  const double left = seconds_left(s);
+  left_->set_full_text(left >= 0       ? tr("%1 left").arg(format_duration(left))
+                       : s.seconds > 0 ? tr("took %1").arg(format_duration(s.seconds))
+                                       : QString());
+
+  const bool running = s.state == RunState::running || s.state == RunState::queued;
+  set_button(stop_, running && can_steer,
+             !can_steer                      ? tr("This workspace is open for reading only.")
+             : s.state == RunState::stopping ? tr("It is finishing its step and saving.")
+                                             : tr("It is not running."));
+  const bool can_go_on = s.state == RunState::paused || s.state == RunState::failed || s.state == RunState::killed ||
+                         s.state == RunState::lost;
+  set_button(resume_, can_go_on && can_steer && run.job < 0,
+             !can_steer                      ? tr("This workspace is open for reading only.")
+             : s.state == RunState::finished ? tr("It has reached its end.")
+                                             : tr("It is working."));
+
+  facts_->show();
+  const std::int64_t all_tokens = run.config.tokens;
+  facts_->set(tr("Tokens"), all_tokens > 0 ? tr("%1 of %2")
+                                                 .arg(format_amount(static_cast<double>(s.tokens)),
+                                                      format_amount(static_cast<double>(all_tokens)))
+                                           : format_amount(static_cast<double>(s.tokens)));
+  facts_->set(tr("Speed"), tokens_per_second > 0 ? tr("%1 tok/s").arg(format_compact(tokens_per_second)) : missing());
+  facts_->set(tr("Time spent"), s.seconds > 0 ? format_duration(s.seconds) : missing());
+  facts_->set(tr("Loss"),
+              s.last_loss ? (s.first_loss ? tr("%1, from %2").arg(format_loss(*s.last_loss), format_loss(*s.first_loss))
+                                          : format_loss(*s.last_loss))
+                          : missing());
+  facts_->set(tr("Validation"), s.val_loss ? format_loss(*s.val_loss) : missing());
+  facts_->set(tr("Heartbeat"), is_active(s.state) && s.last_beat > 0 ? format_ago(std::max(0.0, now - s.last_beat))
+                               : s.last_beat > 0                     ? format_clock(s.last_beat)
+                                                                     : missing());
+  facts_->set(tr("Corpus"),
+              text(run.config.corpus) +
+                  (run.config.tokenizer.empty() ? QString() : tr(", %1").arg(text(run.config.tokenizer))));
+  if (run.config.n_layers > 0)
+    facts_->set(tr("Model"), tr("%1 layers × %2, window %3")
+                                 .arg(format_count(run.config.n_layers), format_count(run.config.d_model),
+                                      format_count(run.config.seq_len)));
+  if (const auto parameters = fact_of(s, "parameters"))
+    facts_->set(tr("Parameters"), format_count(std::llround(*parameters)));
+  facts_->set(tr("Peak memory"), s.peak_bytes > 0
+                                     ? tr("%1, planned %2").arg(format_bytes(s.peak_bytes), format_bytes(s.plan_bytes))
+                                     : QString());
+  facts_->set(tr("Device"), run.config.device.empty()
+                                ? QString()
+                                : tr("%1, %2").arg(text(run.config.device), text(run.config.precision)));
+  facts_->set(tr("Run"), text(s.id), true);
+  facts_->set(tr("Stored in"), text("runs/" + (s.folder.empty() ? s.name + "-" + s.id : s.folder)), true);
+  facts_->set(tr("Commit"), text(s.commit).left(12), true);
+  if (s.config_json != shown_config_) {
+    shown_config_ = s.config_json;
+    config_->setPlainText(text(s.config_json));
+  }
+}
+
+}  // namespace stacklab::ui
+
+#include <moc_inspector.cpp>

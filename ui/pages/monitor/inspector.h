@@ -1,0 +1,71 @@
+// The dock at the right: what one run is, how far it is, what can be done with it, and what happened in it.
+#pragma once
+
+#include <QListView>
+#include <QStyledItemDelegate>
+#include <QTabWidget>
+#include <map>
+
+#include "ui/models/event_list_model.h"
+#include "ui/models/snapshot.h"
+#include "ui/theme/widgets.h"
+
+class QGridLayout;
+class QPlainTextEdit;
+
+namespace stacklab::ui {
+
+class EventDelegate : public QStyledItemDelegate {
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+};
+
+// Label and value, one below the other; values elide, with the whole as tip.
+class FactGrid : public QWidget {
+ public:
+  explicit FactGrid(QWidget* parent = nullptr);
+  void set(const QString& label, const QString& value, bool mono = false);  // an empty value hides the row
+
+ private:
+  struct Row {
+    TextLabel *label, *value;
+  };
+  QGridLayout* grid_;
+  std::map<QString, Row> rows_;
+};
+
+class Inspector : public QTabWidget {
+  Q_OBJECT
+ public:
+  explicit Inspector(EventListModel* events, QWidget* parent = nullptr);
+
+  void show_nothing();
+  void show_job(const JobSnapshot& job);  // which has no run yet
+  void show_run(const RunInfo& run, double now, double tokens_per_second, bool can_steer);
+
+  QPushButton* stop_button() const { return stop_; }
+  QPushButton* resume_button() const { return resume_; }
+
+ signals:
+  void stop_requested();
+  void resume_requested();
+  void event_chosen(qint64 step);
+
+ private:
+  void set_button(QPushButton* button, bool enabled, const QString& why_not);
+
+  Swatch* swatch_;
+  TextLabel *name_, *cause_, *steps_, *left_, *events_title_;
+  StatePill* pill_;
+  ThinProgress* bar_;
+  QPushButton *stop_, *resume_;
+  FactGrid* facts_;
+  QListView* events_;
+  EventListModel* event_model_;
+  QPlainTextEdit* config_;
+  std::string shown_config_;
+};
+
+}  // namespace stacklab::ui

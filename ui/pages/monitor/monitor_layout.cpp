@@ -1,0 +1,298 @@
+// How the monitor page is put together.
+#include <QCheckBox>
+#include <QFileDialog>
+#include <QMenu>
+#include <QSlider>
+#include <QStackedLayout>
+#include <QStandardPaths>
+#include <QThreadPool>
+#include <QToolButton>
+
+#include "ui/pages/monitor/monitor_page.h"
+#include "ui/plots/export.h"
+#include "ui/theme/icons.h"
+#include "ui/theme/numbers.h"
+
+namespace stacklab::ui {
+namespace {
+
+constexpr int list_width = 226;
+
+QToolButton* tool(const QString& icon_name, const QString& name, QWidget* parent) {
+  auto* button = new QToolButton(parent);
+  button->setIcon(icon(icon_name, Token::text2));
+  button->setToolTip(name);
+  button->setAccessibleName(name);
+  return button;
+}
+
+QToolButton* toggle(const QString& text, const QString& name, QWidget* parent) {
+  auto* button = new QToolButton(parent);
+  button->setText(text);
+  button->setCheckable(true);
+  button->setProperty("toggle", true);
+  button->setToolTip(name);
+  button->setAccessibleName(name);
+  return button;
+}
+
+}  // namespace
+
+MonitorPage::MonitorPage(WorkspaceLink* link, QWidget* parent)
+    : QWidget(parent),
+      link_(link),
+      runs_(new RunListModel(this)),
+      events_(new EventListModel(this)),
+      inspector_(new Inspector(events_)),
+      charts_(new MonitorCharts(link, this)) {
+  setAccessibleName(tr("Monitor"));
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  build_header();
+  build_tools();
+  build_content();
+  column->addWidget(header_);
+  stack_ = new QStackedLayout;
+  stack_->addWidget(content_);
+  notice_ = new Notice(this);
+  stack_->addWidget(notice_);
+  column->addLayout(stack_, 1);
+  connect(notice_->button(), &QPushButton::clicked, this, &MonitorPage::start_requested);
+
+  connect(link_, &WorkspaceLink::snapshot_ready, this, &MonitorPage::take_snapshot);
+  connect(link_, &WorkspaceLink::chunk_ready, charts_, &MonitorCharts::take);
+  connect(link_, &WorkspaceLink::events_ready, this, &MonitorPage::take_events);
+  connect(runs_, &RunListModel::shown_changed, this, [this] {
+    update_curves();
+    if (snapshot_) update_header();
+  });
+  connect(charts_, &MonitorCharts::facts_changed, this, [this] {
+    if (snapshot_) update_header();
+  });
+  connect(inspector_, &Inspector::stop_requested, this, &MonitorPage::stop_selected);
+  connect(inspector_, &Inspector::resume_requested, this, &MonitorPage::resume_selected);
+  connect(inspector_, &Inspector::event_chosen, this,
+          [this](qint64 step) { charts_->panels().front()->chart()->go_to(static_cast<double>(step)); });
+  for (ChartPanel* panel : charts_->panels())
+    connect(panel, &ChartPanel::saved, this, [this](const QString& path, const QString& error) {
+      emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
+    });
+  const auto heights = [this] {
+    header_->setFixedHeight(metrics().page_header());
+    tools_->setFixedHeight(metrics().tool_row());
+    list_box_->setFixedWidth(metrics().scaled(list_width));
+  };
+  heights();
+  connect(&look(), &Look::changed, this, heights);
+}
+
+void MonitorPage::build_header() {
+  header_ = new QWidget(this);
+  header_->setObjectName(QStringLiteral("pageHeader"));
+  auto* row = new QHBoxLayout(header_);
+  row->setContentsMargins(16, 0, 12, 0);
+  row->setSpacing(8);
+  auto* title = new TextLabel(TextRole::title, Token::text, true, header_);
+  title->set_full_text(tr("Monitor"));
+  facts_ = new TextLabel(TextRole::body, Token::text2, false, header_);
+  points_ = new TextLabel(TextRole::secondary, Token::text3, false, header_);
+  points_->set_numbers(true);
+  first_non_finite_ = make_button(tr("First non-finite"), QStringLiteral("dialog-error"), header_);
+  first_non_finite_->hide();
+  export_ = make_button(tr("Export"), QStringLiteral("document-send"), header_);
+  row->addWidget(title);
+  row->addWidget(facts_);
+  row->addStretch();
+  row->addWidget(points_);
+  row->addWidget(first_non_finite_);
+  row->addWidget(export_);
+  connect(first_non_finite_, &QPushButton::clicked, this, &MonitorPage::go_to_first_non_finite);
+  connect(export_, &QPushButton::clicked, this, [this] {
+    auto* menu = new QMenu(this);
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    menu->addAction(tr("Panels as picture (PNG)…"), this, &MonitorPage::ask_export_picture);
+    menu->addAction(tr("Visible values of all panels (CSV)…"), this, &MonitorPage::ask_export_values);
+    menu->popup(export_->mapToGlobal(QPoint(0, export_->height())));
+  });
+}
+
+void MonitorPage::build_tools() {
+  SharedView* view = charts_->view();
+  tools_ = new QWidget(this);
+  tools_->setObjectName(QStringLiteral("toolRow"));
+  tools_->setAttribute(Qt::WA_StyledBackground);
+  auto* row = new QHBoxLayout(tools_);
+  row->setContentsMargins(12, 0, 12, 0);
+  row->setSpacing(6);
+  back_ = tool(QStringLiteral("go-previous"), tr("Back to the view before"), tools_);
+  forward_ = tool(QStringLiteral("go-next"), tr("Forward to the next view"), tools_);
+  auto* fit = tool(QStringLiteral("zoom-fit-best"), tr("Show everything"), tools_);
+  log_x_ = toggle(tr("log x"), tr("Logarithmic x axis"), tools_);
+  log_y_ = toggle(tr("log y"), tr("Logarithmic y axis of the loss"), tools_);
+  auto* label = new TextLabel(TextRole::body, Token::text2, false, tools_);
+  label->set_full_text(tr("Smoothing"));
+  smoothing_ = new QSlider(Qt::Horizontal, tools_);
+  smoothing_->setRange(0, 99);
+  smoothing_->setValue(qRound(view->smoothing() * 100));
+  smoothing_->setFixedWidth(metrics().scaled(96));
+  smoothing_->setAccessibleName(tr("Smoothing"));
+  smoothing_->setToolTip(tr("Weight of the past in an exponential average, without its bias towards 0"));
+  smoothing_value_ = new TextLabel(TextRole::body, Token::text, false, tools_);
+  smoothing_value_->set_numbers(true);
+  raw_ = new QCheckBox(tr("Raw"), tools_);
+  raw_->setChecked(view->raw_shown());
+  raw_->setToolTip(tr("Show the raw values, faint, behind the smoothed line"));
+  robust_ = new QCheckBox(tr("Robust range"), tools_);
+  robust_->setToolTip(tr("Fit the y axes to the middle 98 % of the values"));
+  for (QCheckBox* box : {raw_, robust_}) box->setAccessibleName(box->text());
+  for (QWidget* widget : std::initializer_list<QWidget*>{back_, forward_, fit}) row->addWidget(widget);
+  row->addSpacing(6);
+  row->addWidget(log_x_);
+  row->addWidget(log_y_);
+  row->addSpacing(8);
+  for (QWidget* widget : std::initializer_list<QWidget*>{label, smoothing_, smoothing_value_}) row->addWidget(widget);
+  row->addSpacing(6);
+  row->addWidget(raw_);
+  row->addWidget(robust_);
+  row->addStretch();
+
+  connect(back_, &QToolButton::clicked, view, &SharedView::back);
+  connect(forward_, &QToolButton::clicked, view, &SharedView::forward);
+  connect(fit, &QToolButton::clicked, view, &SharedView::reset);
+  connect(log_x_, &QToolButton::toggled, view, &SharedView::set_log_x);
+  connect(log_y_, &QToolButton::toggled, this, [this](bool on) { charts_->panels().front()->set_log_y(on); });
+  connect(smoothing_, &QSlider::valueChanged, view, [view](int value) { view->set_smoothing(value / 100.0); });
+  connect(raw_, &QCheckBox::toggled, view, &SharedView::set_raw_shown);
+  connect(robust_, &QCheckBox::toggled, view, &SharedView::set_robust);
+  const auto follow = [this, view] {
+    back_->setEnabled(view->can_go_back());
+    forward_->setEnabled(view->can_go_forward());
+    smoothing_value_->set_full_text(format_fixed(view->smoothing(), 2));
+    robust_->setChecked(view->robust());
+    raw_->setChecked(view->raw_shown());
+    log_x_->setChecked(view->log_x());
+    log_y_->setChecked(charts_->panels().front()->chart()->log_y());
+  };
+  follow();
+  connect(view, &SharedView::changed, this, follow);
+  connect(charts_->panels().front(), &ChartPanel::log_y_changed, this, follow);
+}
+
+void MonitorPage::build_content() {
+  content_ = new QWidget(this);
+  auto* column = new QVBoxLayout(content_);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(tools_);
+  auto* row = new QHBoxLayout;
+  row->setSpacing(0);
+  column->addLayout(row, 1);
+
+  list_box_ = new QFrame(content_);
+  list_box_->setObjectName(QStringLiteral("list"));
+  auto* list_column = new QVBoxLayout(list_box_);
+  list_column->setContentsMargins(0, 0, 1, 0);
+  list_column->setSpacing(0);
+  auto* head = new QHBoxLayout;
+  head->setContentsMargins(11, 6, 11, 6);
+  list_count_ = new TextLabel(TextRole::secondary, Token::text3, false, list_box_);
+  auto* last = new TextLabel(TextRole::secondary, Token::text3, false, list_box_);
+  last->set_full_text(tr("last loss"));
+  head->addWidget(list_count_);
+  head->addStretch();
+  head->addWidget(last);
+  list_column->addLayout(head);
+  list_column->addWidget(make_line(Qt::Horizontal, list_box_));
+  list_ = new RunListView(runs_, list_box_);
+  list_column->addWidget(list_, 1);
+  list_column->addWidget(make_line(Qt::Horizontal, list_box_));
+  auto* hint = new TextLabel(TextRole::small, Token::text3, false, list_box_);
+  hint->setContentsMargins(11, 5, 8, 5);
+  hint->setWordWrap(true);
+  hint->set_full_text(tr("Click a line: hide. Alt+click: solo."));
+  list_column->addWidget(hint);
+  connect(list_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
+    if (index.isValid()) select(runs_->run_at(index.row()).summary.id);
+  });
+
+  auto* panels = new QVBoxLayout;
+  panels->setContentsMargins(8, 8, 8, 8);
+  panels->setSpacing(8);
+  failure_ = new QFrame(content_);
+  failure_->setObjectName(QStringLiteral("failure"));
+  failure_->setAccessibleName(tr("What went wrong"));
+  auto* failure_row = new QHBoxLayout(failure_);
+  failure_row->setContentsMargins(12, 8, 8, 8);
+  auto* failure_texts = new QVBoxLayout;
+  failure_texts->setSpacing(2);
+  failure_title_ = new TextLabel(TextRole::body, Token::bad, true, failure_);
+  failure_text_ = new TextLabel(TextRole::body, Token::text, false, failure_);
+  failure_text_->setWordWrap(true);
+  failure_text_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  failure_texts->addWidget(failure_title_);
+  failure_texts->addWidget(failure_text_);
+  failure_resume_ = make_button(tr("Resume"), QStringLiteral("media-playback-start"), failure_);
+  failure_close_ = make_button(tr("Dismiss"), {}, failure_);
+  failure_row->addLayout(failure_texts, 1);
+  failure_row->addWidget(failure_resume_, 0, Qt::AlignTop);
+  failure_row->addWidget(failure_close_, 0, Qt::AlignTop);
+  failure_->hide();
+  connect(failure_resume_, &QPushButton::clicked, this, &MonitorPage::resume_selected);
+  connect(failure_close_, &QPushButton::clicked, this, [this] {
+    dismissed_failure_ = failure_title_->full_text() + failure_text_->full_text();
+    failure_->hide();
+  });
+
+  strip_ = new JourneyStrip(content_);
+  strip_->hide();
+  connect(strip_, &JourneyStrip::dismissed, this, [this] {
+    set_introduction(false);
+    emit introduction_closed();
+  });
+  panels->addWidget(failure_);
+  panels->addWidget(strip_);
+  panels->addWidget(charts_, 1);
+  row->addWidget(list_box_);
+  row->addLayout(panels, 1);
+}
+
+void MonitorPage::export_values(const QString& path) {
+  std::vector<CurveExtract> curves;
+  for (ChartPanel* panel : charts_->panels())
+    for (CurveExtract& curve : extract(*panel->chart())) curves.push_back(std::move(curve));
+  QPointer<MonitorPage> self(this);
+  QThreadPool::globalInstance()->start([self, path, curves = std::move(curves)] {
+    const QString error = write_file(path, to_csv(curves));
+    QMetaObject::invokeMethod(qApp, [self, path, error] {
+      if (self) emit self->message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
+    });
+  });
+}
+
+void MonitorPage::ask_export_values() {
+  auto* dialog =
+      new QFileDialog(window(), tr("Save values"), QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setDefaultSuffix(QStringLiteral("csv"));
+  dialog->selectFile(QStringLiteral("monitor.csv"));
+  connect(dialog, &QFileDialog::fileSelected, this, &MonitorPage::export_values);
+  dialog->open();
+}
+
+void MonitorPage::ask_export_picture() {
+  auto* dialog =
+      new QFileDialog(window(), tr("Save picture"), QStandardPaths::writableLocation(QStandardPaths::PicturesLocation));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setDefaultSuffix(QStringLiteral("png"));
+  dialog->selectFile(QStringLiteral("monitor.png"));
+  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
+    const bool saved = charts_->grab().save(path, "PNG");
+    emit message(saved ? tr("Saved %1").arg(path) : tr("%1 could not be written").arg(path));
+  });
+  dialog->open();
+}
+
+}  // namespace stacklab::ui

@@ -1,0 +1,115 @@
+// The page that watches runs: list, panels, and the inspector that the shell puts in a dock.
+#pragma once
+
+#include <QWidget>
+#include <optional>
+
+#include "ui/models/run_list_model.h"
+#include "ui/models/workspace_link.h"
+#include "ui/pages/monitor/inspector.h"
+#include "ui/pages/monitor/journey.h"
+#include "ui/pages/monitor/monitor_charts.h"
+#include "ui/pages/monitor/run_list_view.h"
+
+class QCheckBox;
+class QSlider;
+class QStackedLayout;
+class QToolButton;
+
+namespace stacklab::ui {
+
+class MonitorPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit MonitorPage(WorkspaceLink* link, QWidget* parent = nullptr);
+
+  Inspector* inspector() const { return inspector_; }
+  RunListModel* runs() const { return runs_; }
+  RunListView* run_list() const { return list_; }
+  MonitorCharts* charts() const { return charts_; }
+  JourneyStrip* journey_strip() const { return strip_; }
+  QWidget* failure_strip() const { return failure_; }
+  Notice* notice() const { return notice_; }
+
+  // Explains the first run while it goes on, until the user closes it or it is over and the window opens again.
+  void set_introduction(bool on, const std::string& corpus = {});
+  bool is_empty() const { return is_empty_; }
+  bool introduction() const { return introduction_; }
+  // What the button of an empty workspace says and helps with.
+  void set_start_texts(const QString& help, const QString& button);
+  // Pictures show buttons as in a window that can steer.
+  void set_looks_steerable(bool on) { looks_steerable_ = on; }
+  void set_list_visible(bool visible);
+
+  const RunId& selected() const { return selected_; }
+  void select(const RunId& id);
+  bool settled() const;
+
+  // Actions of the shell's menus.
+  void stop_selected();
+  void resume_selected();
+  bool can_stop() const { return inspector_->stop_button()->isEnabled(); }
+  bool can_resume() const { return inspector_->resume_button()->isEnabled(); }
+  void go_to_first_non_finite();
+  void export_values(const QString& path);
+  void ask_export_values();
+  void ask_export_picture();
+
+ signals:
+  void start_requested();
+  void introduction_closed();
+  void steering_changed();
+  void emptiness_changed(bool empty);  // nothing to inspect
+  void message(const QString& text);   // one line for the status bar
+
+ private:
+  void build_header();
+  void build_tools();
+  void build_content();
+  void take_snapshot(const WorkspaceSnapshotPtr& snapshot);
+  void take_events(const EventsChunkPtr& events);
+  void choose_selection();
+  void update_curves();
+  void update_inspector();
+  void update_journey();
+  void update_failure();
+  void update_header();
+  void update_empty();
+  const JobSnapshot* pending_job() const;  // of this process, whose run has no row yet
+  const JobSnapshot* job_of(const RunId& run) const;
+  double speed_of(const RunInfo& run) const;
+
+  WorkspaceLink* link_;
+  RunListModel* runs_;
+  EventListModel* events_;
+  Inspector* inspector_;
+  MonitorCharts* charts_;
+  QWidget *header_ = nullptr, *tools_ = nullptr, *list_box_ = nullptr;
+  RunListView* list_ = nullptr;
+  TextLabel *facts_ = nullptr, *points_ = nullptr, *list_count_ = nullptr, *smoothing_value_ = nullptr;
+  QPushButton *first_non_finite_ = nullptr, *export_ = nullptr;
+  QToolButton *back_ = nullptr, *forward_ = nullptr, *log_x_ = nullptr, *log_y_ = nullptr;
+  QSlider* smoothing_ = nullptr;
+  QCheckBox *raw_ = nullptr, *robust_ = nullptr;
+  JourneyStrip* strip_ = nullptr;
+  QFrame* failure_ = nullptr;
+  TextLabel *failure_title_ = nullptr, *failure_text_ = nullptr;
+  QPushButton *failure_resume_ = nullptr, *failure_close_ = nullptr;
+  Notice* notice_ = nullptr;
+  QStackedLayout* stack_ = nullptr;
+  QWidget* content_ = nullptr;
+
+  WorkspaceSnapshotPtr snapshot_;
+  Journey journey_;
+  std::string journey_of_;
+  RunId selected_;
+  bool user_chose_ = false;
+  std::string introduction_corpus_;
+  bool is_empty_ = false, introduction_ = false, looks_steerable_ = false;
+  std::uint64_t events_generation_ = 0;
+  std::string curves_signature_;
+  QString dismissed_failure_;
+  QString start_help_, start_button_;
+};
+
+}  // namespace stacklab::ui

@@ -1,0 +1,128 @@
+#include "ui/pages/monitor/run_list_view.h"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+
+#include "ui/models/state_look.h"
+#include "ui/theme/look.h"
+#include "ui/theme/widgets.h"
+
+namespace stacklab::ui {
+namespace {
+constexpr int left_pad = 11, swatch_width = 16, gap = 8, right_pad = 11;
+}
+
+QRect RunListDelegate::swatch_rect(const QRect& row) {
+  return {row.left(), row.top(), left_pad + swatch_width + gap / 2, row.height()};
+}
+
+QSize RunListDelegate::sizeHint(const QStyleOptionViewItem&, const QModelIndex&) const {
+  const QFontMetrics name(look().font(TextRole::body, true)), below(look().font(TextRole::secondary));
+  return {120, name.height() + below.height() + 11};
+}
+
+void RunListDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  const auto* model = static_cast<const RunListModel*>(index.model());
+  const RunInfo& run = model->run_at(index.row());
+  const bool shown = model->is_shown(run.summary.id);
+  const bool selected = option.state & QStyle::State_Selected;
+  const Theme& t = theme();
+  const QRect row = option.rect;
+  painter->save();
+  if (selected)
+    painter->fillRect(row, t[Token::soft]);
+  else if (option.state & QStyle::State_MouseOver)
+    painter->fillRect(row, t[Token::hover]);
+  painter->setPen(t[Token::grid]);
+  painter->drawLine(row.bottomLeft(), row.bottomRight());
+  if ((option.state & QStyle::State_HasFocus) && option.widget && option.widget->hasFocus()) {
+    painter->setPen(QPen(t[Token::accent], 2));
+    painter->drawRect(row.adjusted(1, 1, -1, -2));
+  }
+
+  const QFont name_font = look().font(TextRole::body, selected), small = look().font(TextRole::secondary);
+  const QFontMetrics name(name_font), below(small);
+  const int x = row.left() + left_pad + swatch_width + gap, right = row.right() - right_pad;
+  const int y1 = row.top() + 5, y2 = y1 + name.height() + 1;
+  paint_swatch(*painter, QRectF(row.left() + left_pad, y1, swatch_width, name.height()), run.summary.number, shown);
+
+  const QString loss = index.data(RunListModel::last_loss_role).toString();
+  painter->setFont(look().number_font(TextRole::body));
+  const int loss_width = painter->fontMetrics().horizontalAdvance(loss);
+  const bool bad = run.summary.last_loss && !std::isfinite(*run.summary.last_loss);
+  painter->setPen(t[bad ? Token::bad : shown ? Token::text : Token::text3]);
+  painter->drawText(QRect(right - loss_width, y1, loss_width, name.height()), Qt::AlignRight | Qt::AlignVCenter, loss);
+  painter->setFont(name_font);
+  painter->setPen(t[shown ? Token::text : Token::text3]);
+  const int name_width = right - loss_width - 8 - x;
+  painter->drawText(QRect(x, y1, name_width, name.height()), Qt::AlignLeft | Qt::AlignVCenter,
+                    name.elidedText(index.data().toString(), Qt::ElideMiddle, name_width));
+
+  const StateLook state = look_of(run);
+  const int side = metrics().scaled(10);
+  paint_glyph(*painter, state.glyph, QRectF(x, y2 + (below.height() - side) / 2.0, side, side), t[state.color]);
+  painter->setFont(small);
+  const int word_x = x + side + 5, word_width = below.horizontalAdvance(state.word);
+  painter->setPen(t[state.color]);
+  painter->drawText(QRect(word_x, y2, right - word_x, below.height()), Qt::AlignLeft | Qt::AlignVCenter, state.word);
+  const QString why = index.data(RunListModel::cause_role).toString();
+  const int why_x = word_x + word_width + 6;
+  painter->setPen(t[Token::text3]);
+  painter->drawText(QRect(why_x, y2, right - why_x, below.height()), Qt::AlignLeft | Qt::AlignVCenter,
+                    below.elidedText(why, Qt::ElideRight, right - why_x));
+  painter->restore();
+}
+
+RunListView::RunListView(RunListModel* model, QWidget* parent) : QListView(parent), runs_(model) {
+  setModel(model);
+  setItemDelegate(new RunListDelegate(this));
+  setMouseTracking(true);
+  setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
+  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setSelectionMode(QAbstractItemView::SingleSelection);
+  setUniformItemSizes(true);
+  setEditTriggers(QAbstractItemView::NoEditTriggers);
+  setAccessibleName(tr("Runs"));
+  setAccessibleDescription(tr("Space shows or hides a run's curves, Alt+Space shows it alone."));
+  connect(&look(), &Look::changed, this, [this] { scheduleDelayedItemsLayout(); });
+}
+
+void RunListView::mousePressEvent(QMouseEvent* event) {
+  const QModelIndex at = indexAt(event->pos());
+  if (at.isValid() && event->button() == Qt::LeftButton) {
+    const RunId id = runs_->run_at(at.row()).summary.id;
+    if (event->modifiers() & Qt::AltModifier) return runs_->solo(id);
+    if (RunListDelegate::swatch_rect(visualRect(at)).contains(event->pos()))
+      return runs_->set_shown(id, !runs_->is_shown(id));
+  }
+  QListView::mousePressEvent(event);
+}
+
+void RunListView::keyPressEvent(QKeyEvent* event) {
+  if (event->key() != Qt::Key_Space || !currentIndex().isValid()) return QListView::keyPressEvent(event);
+  const RunId id = runs_->run_at(currentIndex().row()).summary.id;
+  if (event->modifiers() & Qt::AltModifier)
+    runs_->solo(id);
+  else
+    runs_->set_shown(id, !runs_->is_shown(id));
+}
+
+bool RunListView::viewportEvent(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const QModelIndex at = indexAt(help->pos());
+    if (at.isValid() && RunListDelegate::swatch_rect(visualRect(at)).contains(help->pos())) {
+      QToolTip::showText(help->globalPos(),
+                         at.data(RunListModel::shown_role).toBool() ? tr("Hide this run") : tr("Show this run"), this);
+      return true;
+    }
+  }
+  return QListView::viewportEvent(event);
+}
+
+}  // namespace stacklab::ui
+
+#include <moc_run_list_view.cpp>
