@@ -21,6 +21,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
+  // Whether it computes in this type (f32, f64).
+  virtual bool supports(DType real) const = 0;
   virtual Needs needs(const Op& operation) const = 0;
   // The operation's operands are bound and have passed check().
   virtual void run(const Op& operation, const KernelContext& context) const = 0;

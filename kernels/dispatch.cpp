@@ -20,6 +20,7 @@ DType compute_type(const Op& operation) {
 class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
+  bool supports(DType real) const override { return real == DType::f32 || real == DType::f64; }
   Needs needs(const Op& operation) const override {
     return std::visit([](const auto& o) { return reference::needs(o); }, operation);
   }

@@ -84,6 +84,8 @@ void list(List& l, ScheduleConfig& c) {
   l.add("warmup_tokens", c.warmup_tokens, "tokens", between(0, most_tokens), "The rate climbs to its peak over these");
   l.add("decay_tokens", c.decay_tokens, "tokens", between(0, most_tokens), "The rate falls over the last ones");
   l.add("shape", c.shape, "", one_of({"1-sqrt", "linear", "cosine"}), "Form of the decay");
+  l.add("min_factor", c.min_factor, "", between(0, 1), "Part of the peak rate that the decay ends at").added_later =
+      true;
 }
 
 void list(List& l, OptimConfig& c) {
@@ -98,8 +100,8 @@ void list(List& l, OptimConfig& c) {
   l.add("adam_eps", c.adam_eps, "", between(0, 1), "Added to the root of the second moment");
   l.add("weight_decay", c.weight_decay, "", between(0, 10), "On hidden matrices; none on embeddings and gains");
   l.add("grad_clip", c.grad_clip, "", between(0, 1e9), "Largest global norm of the gradient").zero_word = "off";
-  l.add("qk_clip", c.qk_clip, "", between(0, 1e9), "With Muon: attention logit above which queries and keys shrink")
-      .zero_word = "off";
+  l.add("qk_clip", c.qk_clip, "", between(0, 1e9), "Attention logit above which queries and keys shrink").zero_word =
+      "off";
   l.section("schedule", c.schedule);
 }
 

@@ -36,6 +36,7 @@ struct ScheduleConfig {
   std::int64_t warmup_tokens = 0;
   std::int64_t decay_tokens = 0;
   std::string shape = "1-sqrt";  // of the decay: 1-sqrt, linear, cosine
+  double min_factor = 0.0;       // of the peak rate, where the decay ends
 
   bool operator==(const ScheduleConfig&) const = default;
 };

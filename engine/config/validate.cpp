@@ -68,7 +68,6 @@ Status check_supported(const RunConfig& config) {
   const auto not_yet = [](std::string_view what, std::string remedy) {
     return usage_error(fmt::format("{} is not in this build yet", what), std::move(remedy));
   };
-  if (config.optim.matrices != "adamw") return not_yet("optim.matrices: Muon", "set it to adamw");
   if (config.model.mixer != "gqa") return not_yet(fmt::format("model.mixer: {}", config.model.mixer), "set it to gqa");
   if (config.model.attn_every != 0) return not_yet("model.attn_every: a hybrid of mixers", "set it to 0");
   if (config.model.ffn != "swiglu") return not_yet(fmt::format("model.ffn: {}", config.model.ffn), "set it to swiglu");

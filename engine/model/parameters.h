@@ -26,9 +26,17 @@ struct Parameter {
   double init_std = 0;  // normal with this deviation around 0; a gain starts at 1
 };
 
+// What QK-clip rescales in one attention layer. The gains are not present without QK-norm.
+struct AttentionParameters {
+  Value wq, wk;  // [Hq Dh, d], [Hk Dh, d]
+  Value q_gain, k_gain;
+  std::int64_t n_heads = 0, n_kv_heads = 0;
+};
+
 struct ParameterTable {
   std::vector<ParameterBuffer> buffers;
   std::vector<Parameter> parameters;
+  std::vector<AttentionParameters> attention;  // in the order of layers
 
   std::int64_t count() const;
 };

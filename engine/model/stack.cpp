@@ -68,6 +68,8 @@ StackModel::StackModel(const ModelConfig& config, DType dtype, std::int64_t max_
     list(mlp + "gate.weight", ParameterKind::matrix, w.gate_up.row_range(0, c.intermediate), init_std);
     list(mlp + "up.weight", ParameterKind::matrix, w.gate_up.row_range(c.intermediate, 2 * c.intermediate), init_std);
     w.down = matrix(mlp + "down.weight", c.d_model, c.intermediate, residual_std);
+    table_.attention.push_back({w.qkv.row_range(0, q_rows), w.qkv.row_range(q_rows, q_rows + kv_rows), w.q_norm,
+                                w.k_norm, c.n_heads, c.n_kv_heads});
     blocks_.push_back(w);
   }
   final_norm_ = gain("final_norm.weight", c.d_model);
@@ -164,10 +166,7 @@ void initialise(const ParameterTable& table, std::uint64_t seed, const Executor&
   };
   for (std::size_t n = 0; n < table.parameters.size(); ++n) {
     const Parameter& p = table.parameters[n];
-    if (p.view.dtype == DType::f64)
-      fill(executor.host<double>(p.view), p, static_cast<std::uint32_t>(n));
-    else
-      fill(executor.host<float>(p.view), p, static_cast<std::uint32_t>(n));
+    executor.visit(p.view, [&](auto elements) { fill(elements, p, static_cast<std::uint32_t>(n)); });
   }
 }
 

@@ -1,24 +1,41 @@
 #include "engine/optim/optimiser.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace stacklab {
+
+double muon_factor(const std::string& scale, std::int64_t rows, std::int64_t cols) {
+  if (scale == "match_rms") return 0.2 * std::sqrt(static_cast<double>(std::max(rows, cols)));
+  return std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(cols)));
+}
 
 Optimiser::Optimiser(const OptimConfig& config, const ParameterTable& table, ProgramSet& set)
     : config_(config), table_(table) {
-  for (const ParameterBuffer& b : table.buffers) {
-    const std::string& name = set.buffers()[static_cast<std::size_t>(b.value.place.buffer)].name;
-    const std::string m_name = "adam_m." + name, v_name = "adam_v." + name;
-    m_.push_back(set.persistent(m_name, BufferClass::optimiser, b.value.dtype, b.value.shape));
-    v_.push_back(set.persistent(v_name, BufferClass::optimiser, b.value.dtype, b.value.shape));
+  for (const Parameter& p : table.parameters) {
+    Slot slot;
+    slot.muon = config.matrices == "muon" && p.kind == ParameterKind::matrix;
+    slot.m = set.persistent((slot.muon ? "muon_m." : "adam_m.") + p.name, BufferClass::optimiser, p.view.dtype,
+                            p.view.shape);
+    if (!slot.muon) slot.v = set.persistent("adam_v." + p.name, BufferClass::optimiser, p.view.dtype, p.view.shape);
+    slots_.push_back(slot);
   }
   updates_ = set.persistent("updates", BufferClass::scalar, DType::f64, {1});
+}
+
+bool Optimiser::clips_projections() const {
+  return config_.qk_clip > 0 && !table_.attention.empty() && !table_.attention.front().q_gain.present();
 }
 
 Optimiser::Io Optimiser::append(Builder& p, const std::vector<Value>& gradients) const {
   p.scope("optimiser");
   Io io;
   io.adam_lr = p.input("adam_lr", DType::f64, {1});
+  if (std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.muon; }))
+    io.muon_lr = p.input("muon_lr", DType::f64, {1});
   io.norm = p.output("grad_norm", DType::f64, {1});
   io.scale = p.output("grad_scale", DType::f64, {1});
+  io.changes = p.output("changes", DType::f64, {static_cast<std::int64_t>(slots_.size())});
   const Value partials = p.scratch_value("grad_square_sums", BufferClass::scalar, DType::f64,
                                          {static_cast<std::int64_t>(gradients.size())});
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -26,35 +43,86 @@ Optimiser::Io Optimiser::append(Builder& p, const std::vector<Value>& gradients)
     p.sum_squares(gradients[i], partials.row_range(slot, slot + 1));
   }
   p.clip_scale(partials, io.norm, io.scale, updates_, config_.grad_clip);
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    p.adamw({.w = table_.buffers[i].value,
-             .g = gradients[i],
-             .m = m_[i],
-             .v = v_[i],
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const Parameter& parameter = table_.parameters[i];
+    const auto buffer = std::find_if(table_.buffers.begin(), table_.buffers.end(), [&](const ParameterBuffer& b) {
+      return b.value.place.buffer == parameter.view.place.buffer;
+    });
+    Value gradient = gradients[static_cast<std::size_t>(buffer - table_.buffers.begin())];
+    gradient.shape = parameter.view.shape;
+    gradient.place.offset += parameter.view.place.offset;
+    append_update(p, io, i, gradient);
+  }
+  append_qk_clip(p, io);
+  return io;
+}
+
+void Optimiser::append_update(Builder& p, const Io& io, std::size_t index, const Value& gradient) const {
+  const Parameter& parameter = table_.parameters[index];
+  const Slot& slot = slots_[index];
+  const auto at = static_cast<std::int64_t>(index);
+  const Value change = io.changes.row_range(at, at + 1);
+  // Embeddings and gains do not decay.
+  const double decay = parameter.kind == ParameterKind::matrix ? config_.weight_decay : 0;
+  p.scope(parameter.name);
+  if (slot.muon) {
+    p.muon({.w = parameter.view,
+            .g = gradient,
+            .m = slot.m,
+            .lr = io.muon_lr,
+            .scale = io.scale,
+            .change = change,
+            .workspace = {},
+            .momentum = config_.muon_momentum,
+            .weight_decay = decay,
+            .factor = muon_factor(config_.muon_scale, parameter.view.rows(), parameter.view.cols()),
+            .ns_steps = config_.ns_steps});
+  } else {
+    p.adamw({.w = parameter.view,
+             .g = gradient,
+             .m = slot.m,
+             .v = slot.v,
              .lr = io.adam_lr,
              .scale = io.scale,
              .updates = updates_,
+             .change = change,
              .beta1 = config_.adam_beta1,
              .beta2 = config_.adam_beta2,
              .eps = config_.adam_eps,
-             // Embeddings and gains do not decay.
-             .weight_decay = table_.buffers[i].kind == ParameterKind::matrix ? config_.weight_decay : 0});
-  return io;
+             .weight_decay = decay});
+  }
+}
+
+void Optimiser::append_qk_clip(Builder& p, Io& io) const {
+  if (config_.qk_clip <= 0 || table_.attention.empty()) return;
+  const auto layers = static_cast<std::int64_t>(table_.attention.size());
+  const AttentionParameters& first = table_.attention.front();
+  if (clips_projections()) io.max_logits = p.input("clip_max_logits", first.wq.dtype, {layers, first.n_heads});
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const AttentionParameters& a = table_.attention[static_cast<std::size_t>(layer)];
+    p.scope("qk_clip");
+    if (a.q_gain.present()) {
+      p.qk_clip_gains({.q_gain = a.q_gain, .k_gain = a.k_gain, .threshold = config_.qk_clip});
+    } else {
+      Value max_logit = io.max_logits.row_range(layer, layer + 1);
+      max_logit.shape = {a.n_heads};
+      p.qk_clip_heads({.wq = a.wq,
+                       .wk = a.wk,
+                       .max_logit = max_logit,
+                       .n_heads = a.n_heads,
+                       .n_kv_heads = a.n_kv_heads,
+                       .threshold = config_.qk_clip});
+    }
+  }
 }
 
 std::vector<Optimiser::StateTensor> Optimiser::state() const {
   std::vector<StateTensor> tensors;
-  for (const Parameter& part : table_.parameters)
-    for (std::size_t i = 0; i < table_.buffers.size(); ++i) {
-      if (table_.buffers[i].value.place.buffer != part.view.place.buffer) continue;
-      const auto of = [&](const Value& moment) {
-        Value view = part.view;
-        view.place.buffer = moment.place.buffer;
-        return view;
-      };
-      tensors.push_back({"adam_m." + part.name, of(m_[i])});
-      tensors.push_back({"adam_v." + part.name, of(v_[i])});
-    }
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const std::string& name = table_.parameters[i].name;
+    tensors.push_back({(slots_[i].muon ? "muon_m." : "adam_m.") + name, slots_[i].m});
+    if (!slots_[i].muon) tensors.push_back({"adam_v." + name, slots_[i].v});
+  }
   tensors.push_back({"updates", updates_});
   return tensors;
 }

@@ -8,8 +8,10 @@
 namespace stacklab {
 
 // The factor on the peak rate after s of total tokens: s / warmup while warming up, 1 in the stable phase, then the
-// decay's shape down to 0 at total. Between 0 and 1 for every s, and 0 beyond the end of a decay. kind "constant" has
-// no decay.
+// decay's shape down to min_factor at total and beyond. Between 0 and 1 for every s. kind "constant" has no decay.
 double schedule_factor(const ScheduleConfig& schedule, std::int64_t s, std::int64_t total);
+
+// The factor for the update that ends after s tokens. As above, but a run without a decay keeps the peak to the end.
+double update_factor(const ScheduleConfig& schedule, std::int64_t s, std::int64_t total);
 
 }  // namespace stacklab

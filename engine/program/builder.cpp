@@ -283,6 +283,9 @@ void Builder::clip_scale(const Value& partials, const Value& norm, const Value& 
   append(op::ClipScale{.partials = partials, .norm = norm, .scale = scale, .updates = updates, .max_norm = max_norm});
 }
 
-void Builder::adamw(op::AdamW operation) { append(std::move(operation)); }
+void Builder::adamw(op::AdamW operation) { append(operation); }
+void Builder::muon(op::Muon operation) { append(operation); }
+void Builder::qk_clip_heads(op::QkClipHeads operation) { append(operation); }
+void Builder::qk_clip_gains(op::QkClipGains operation) { append(operation); }
 
 }  // namespace stacklab

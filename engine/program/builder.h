@@ -89,6 +89,9 @@ class Builder {
   void sum_squares(const Value& g, const Value& out);
   void clip_scale(const Value& partials, const Value& norm, const Value& scale, const Value& updates, double max_norm);
   void adamw(op::AdamW operation);
+  void muon(op::Muon operation);
+  void qk_clip_heads(op::QkClipHeads operation);
+  void qk_clip_gains(op::QkClipGains operation);
 
   // A step buffer that no other method makes.
   Value scratch_value(std::string name, BufferClass cls, DType dtype, Shape shape);

@@ -51,6 +51,14 @@ class Executor {
     return {bound.as<T>(), static_cast<std::size_t>(bound.size())};
   }
   TensorView bind(const Value& v) const;
+  // Calls f(span of float or double) with the elements of a real value.
+  template <class F>
+  void visit(const Value& v, F&& f) const {
+    if (v.dtype == DType::f64)
+      f(host<double>(v));
+    else
+      f(host<float>(v));
+  }
 
   const MemoryPlan& plan() const { return plan_; }
   std::int64_t allocated_bytes() const { return persistent_.bytes() + step_.bytes(); }

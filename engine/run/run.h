@@ -1,4 +1,5 @@
-// The vocabulary shared by everything that runs: what a run is called, which states it has, and what it reports while running.
+// The vocabulary shared by everything that runs: what a run is called, which states it has, and what it reports while
+// running.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ std::optional<RunState> run_state_from_string(std::string_view word);
 // Whether some process should be working on a run in this state.
 inline bool is_active(RunState s) { return s == RunState::running || s == RunState::stopping; }
 
-// Where a run is, for a person: "text" -> "shards" -> "training" -> "evaluation". done and total count the phase's own unit
-// (bytes, documents, steps); total 0 means unknown.
+// Where a run is, for a person: "text" -> "shards" -> "training" -> "evaluation". done and total count the phase's own
+// unit (bytes, documents, steps); total 0 means unknown.
 struct Progress {
   std::string phase;
   std::string detail;  // one line, for example "King James Bible, 4.4 MB, from the distribution's package"
@@ -30,14 +31,16 @@ struct Progress {
 
 // Names of the metrics that training reports. Values may be NaN or infinite; the store keeps them apart.
 namespace metric {
-inline constexpr std::string_view loss = "loss";                            // nats per target token: ce + z_loss
-inline constexpr std::string_view ce = "ce";                                // cross-entropy alone, nats per token
-inline constexpr std::string_view z_loss = "z_loss";                        // z_loss_coef * mean(lse^2)
-inline constexpr std::string_view val_loss = "val_loss";                    // cross-entropy on held-out documents
-inline constexpr std::string_view adam_lr = "adam_lr";                      // AdamW's rate in this update
-inline constexpr std::string_view grad_norm = "grad_norm";                  // global L2 norm before clipping
+inline constexpr std::string_view loss = "loss";                // nats per target token: ce + z_loss
+inline constexpr std::string_view ce = "ce";                    // cross-entropy alone, nats per token
+inline constexpr std::string_view z_loss = "z_loss";            // z_loss_coef * mean(lse^2)
+inline constexpr std::string_view val_loss = "val_loss";        // cross-entropy on held-out documents
+inline constexpr std::string_view adam_lr = "adam_lr";          // AdamW's rate in this update
+inline constexpr std::string_view muon_lr = "muon_lr";          // Muon's rate in this update
+inline constexpr std::string_view grad_norm = "grad_norm";      // global L2 norm before clipping
+inline constexpr std::string_view update_norm = "update_norm";  // L2 norm of what the update took from the parameters
 inline constexpr std::string_view tokens_per_second = "tokens_per_second";  // of whole steps
-inline constexpr std::string_view max_logit = "max_logit";                  // largest attention logit of all layers and heads
+inline constexpr std::string_view max_logit = "max_logit";  // largest attention logit of all layers and heads
 }  // namespace metric
 
 struct MetricValue {
@@ -45,12 +48,14 @@ struct MetricValue {
   double value = 0;
 };
 
-// What one step measured. step counts updates from 1; tokens is what the run has consumed up to and including this step.
+// What one step measured. step counts updates from 1; tokens is what the run has consumed up to and including this
+// step.
 struct MetricEvent {
   std::int64_t step = 0;
   std::int64_t tokens = 0;
-  double process_seconds = 0;  // time spent in this run, pauses and other processes' parts included as recorded, not wall clock
-  double unix_time = 0;        // wall clock, seconds since 1970
+  double process_seconds =
+      0;  // time spent in this run, pauses and other processes' parts included as recorded, not wall clock
+  double unix_time = 0;  // wall clock, seconds since 1970
   std::vector<MetricValue> values;
 };
 
@@ -63,8 +68,9 @@ struct RunEvent {
 std::string_view to_string(RunEvent::Kind kind);
 std::optional<RunEvent::Kind> run_event_kind_from_string(std::string_view word);
 
-// Where a running job reports. The store implements it; train/ knows only this. Calls come from one engine thread, return at once
-// (they queue), and never fail: losing a metric must not stop training, and the sink says so itself where that happens.
+// Where a running job reports. The store implements it; train/ knows only this. Calls come from one engine thread,
+// return at once (they queue), and never fail: losing a metric must not stop training, and the sink says so itself
+// where that happens.
 class RunSink {
  public:
   virtual ~RunSink() = default;

@@ -119,6 +119,7 @@ Result<std::unique_ptr<TrainStep>> TrainStep::create(const RunConfig& config, co
   auto executor = Executor::create(step->programs_->set, backend, team);
   if (!executor) return tl::unexpected(executor.error());
   step->executor_ = std::make_unique<Executor>(std::move(*executor));
+  step->max_logits_.resize(static_cast<std::size_t>(config.model.n_layers * config.model.n_heads));
   return step;
 }
 
@@ -130,15 +131,14 @@ void TrainStep::write_inputs(const TrainPrograms::MicroIo& io, const MicroBatch&
   copy(micro.positions, io.tokens.positions);
   copy(micro.cu_seqlens, io.tokens.cu_seqlens);
   copy(micro.targets, io.loss.targets);
-  if (io.loss.coefficients.dtype == DType::f64)
-    cross_entropy_coefficients<double>(micro.targets, targets, executor_->host<double>(io.loss.coefficients));
-  else
-    cross_entropy_coefficients<float>(micro.targets, targets, executor_->host<float>(io.loss.coefficients));
+  executor_->visit(io.loss.coefficients, [&]<class T>(std::span<T> coefficients) {
+    cross_entropy_coefficients<T>(micro.targets, targets, coefficients);
+  });
 }
 
-StepResult TrainStep::run(const StepBatch& batch, double adam_lr) {
+StepResult TrainStep::run(const StepBatch& batch, Rates rates) {
   StepResult result;
-  result.max_logit = -std::numeric_limits<double>::infinity();
+  max_logits_.assign(max_logits_.size(), -std::numeric_limits<double>::infinity());
   for (std::size_t i = 0; i < batch.micro.size(); ++i) {
     const TrainPrograms::MicroIo& io = i == 0 ? programs_->first : programs_->next;
     write_inputs(io, batch.micro[i], batch.targets);
@@ -147,19 +147,32 @@ StepResult TrainStep::run(const StepBatch& batch, double adam_lr) {
     const auto sums = executor_->host<double>(io.sums);
     result.ce += sums[0];
     result.z_loss += sums[1];
-    const auto raise = [&](auto logits) {
-      for (const double logit : logits)
-        if (logit > result.max_logit || std::isnan(logit)) result.max_logit = logit;
-    };
-    if (io.max_logits.dtype == DType::f64)
-      raise(executor_->host<double>(io.max_logits));
-    else
-      raise(executor_->host<float>(io.max_logits));
+    executor_->visit(io.max_logits, [&](auto logits) {
+      for (std::size_t k = 0; k < logits.size(); ++k) {
+        const double logit = static_cast<double>(logits[k]);
+        // A NaN stays.
+        if (logit > max_logits_[k] || std::isnan(logit)) max_logits_[k] = logit;
+      }
+    });
   }
-  executor_->host<double>(programs_->update_io.adam_lr)[0] = adam_lr;
+  result.max_logit = -std::numeric_limits<double>::infinity();
+  for (const double logit : max_logits_)
+    if (logit > result.max_logit || std::isnan(logit)) result.max_logit = logit;
+
+  const Optimiser::Io& io = programs_->update_io;
+  executor_->host<double>(io.adam_lr)[0] = rates.adam;
+  if (io.muon_lr.present()) executor_->host<double>(io.muon_lr)[0] = rates.muon;
+  if (io.max_logits.present())
+    executor_->visit(io.max_logits, [&](auto logits) {
+      for (std::size_t k = 0; k < logits.size(); ++k)
+        logits[k] = static_cast<std::remove_cvref_t<decltype(logits[k])>>(max_logits_[k]);
+    });
   executor_->run(programs_->update, "optimiser");
-  result.grad_norm = executor_->host<double>(programs_->update_io.norm)[0];
-  result.skipped = executor_->host<double>(programs_->update_io.scale)[0] == 0;
+  result.grad_norm = executor_->host<double>(io.norm)[0];
+  result.skipped = executor_->host<double>(io.scale)[0] == 0;
+  double squares = 0;
+  for (const double change : executor_->host<double>(io.changes)) squares += change;
+  result.update_norm = std::sqrt(squares);
   return result;
 }
 

@@ -54,8 +54,9 @@ struct StepResult {
   double z_loss = 0;  // z_loss_coef * mean(lse^2)
   double loss() const { return ce + z_loss; }
   double grad_norm = 0;
-  double max_logit = 0;
-  bool skipped = false;  // the gradient was not finite: nothing was changed
+  double update_norm = 0;  // L2 norm of what the update took from the parameters
+  double max_logit = 0;    // of all layers and heads
+  bool skipped = false;    // the gradient was not finite: nothing was changed
 };
 
 class TrainStep {
@@ -64,7 +65,10 @@ class TrainStep {
   static Result<std::unique_ptr<TrainStep>> create(const RunConfig& config, const LoaderShape& shape,
                                                    const Backend& backend, ParallelFor* team);
 
-  StepResult run(const StepBatch& batch, double adam_lr);
+  struct Rates {
+    double adam = 0, muon = 0;
+  };
+  StepResult run(const StepBatch& batch, Rates rates);
   // Mean cross-entropy over the targets of the first `steps` batches of a loader with this shape; NaN when there are no
   // targets.
   double evaluate(const BatchLoader& loader, std::int64_t steps);
@@ -79,6 +83,7 @@ class TrainStep {
 
   std::unique_ptr<TrainPrograms> programs_;
   std::unique_ptr<Executor> executor_;
+  std::vector<double> max_logits_;  // [n_layers, n_heads] of the last step, over its micro-batches
 };
 
 }  // namespace stacklab

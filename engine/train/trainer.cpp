@@ -125,9 +125,9 @@ class Trainer {
     const double begin = steady_seconds();
     beat(last_step_seconds_);
     const std::int64_t update = state_.step + 1, tokens = update * config_.train.batch_tokens;
-    const double lr =
-        config_.optim.adam_lr * schedule_factor(config_.optim.schedule, tokens, total_ * config_.train.batch_tokens);
-    const StepResult r = step_->run(loader_->step(state_.step), lr);
+    const double factor = update_factor(config_.optim.schedule, tokens, total_ * config_.train.batch_tokens);
+    const TrainStep::Rates rates{config_.optim.adam_lr * factor, config_.optim.muon_lr * factor};
+    const StepResult r = step_->run(loader_->step(state_.step), rates);
     last_step_seconds_ = steady_seconds() - begin;
     training_seconds_ += last_step_seconds_;
     state_.step = update;
@@ -136,7 +136,7 @@ class Trainer {
     if (update == 1) state_.first_loss = r.loss();
     state_.loss = r.loss();
     if (Status s = watch(r); !s) return s;
-    log(r, lr);
+    log(r, rates);
     sink_.progress({"training", {}, update, total_});
     if (config_.run.eval_every > 0 && update % config_.run.eval_every == 0 && update < total_) evaluate();
     if (config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0 && update < total_) {
@@ -162,17 +162,19 @@ class Trainer {
                   "resume from an earlier checkpoint with a smaller optim.adam_lr");
   }
 
-  void log(const StepResult& r, double lr) {
+  void log(const StepResult& r, TrainStep::Rates rates) {
     const std::int64_t every = std::max<std::int64_t>(1, config_.run.log_every);
     if (state_.step % every != 0 && state_.step != 1 && state_.step != total_) return;
     MetricEvent event{state_.step, state_.tokens, state_.seconds, unix_seconds(), {}};
     event.values = {{metric::loss, r.loss()},
                     {metric::ce, r.ce},
                     {metric::z_loss, r.z_loss},
-                    {metric::adam_lr, lr},
+                    {metric::adam_lr, rates.adam},
                     {metric::grad_norm, r.grad_norm},
+                    {metric::update_norm, r.update_norm},
                     {metric::max_logit, r.max_logit},
                     {metric::tokens_per_second, static_cast<double>(config_.train.batch_tokens) / last_step_seconds_}};
+    if (step_->programs().update_io.muon_lr.present()) event.values.push_back({metric::muon_lr, rates.muon});
     sink_.metrics(event);
   }
 

@@ -1,4 +1,5 @@
-// y = rmsnorm(x) gain w^T and its gradients: the body of NormMatmul, NormSwiglu and the loss head.
+// y = rmsnorm(x) gain w^T and its gradients: the body of NormMatmul, NormSwiglu and the loss head. Without gain (null)
+// there is no norm.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +31,8 @@ void normalise_rows(const KernelContext& context, T* out, const T* x, const T* g
 template <class T>
 void norm_product(const KernelContext& context, T* y, const T* x, const T* gain, const T* w, const NormProductShape& s,
                   T* scratch) {
-  normalise_rows(context, scratch, x, gain, s);
-  matmul_nt<T>(context, y, scratch, w, nullptr, s.rows, s.n, s.d);
+  if (gain) normalise_rows(context, scratch, x, gain, s);
+  matmul_nt<T>(context, y, gain ? scratch : x, w, nullptr, s.rows, s.n, s.d);
 }
 
 // Where a gradient goes: null means that it is not wanted.
@@ -51,10 +52,11 @@ void norm_product_backward(const KernelContext& context, const T* dy, const T* x
   T* dnormalised = normalised + s.rows * s.d;
   T* partial = dnormalised + s.rows * s.d;
   if (dw.data) {
-    normalise_rows(context, normalised, x, gain, s);
-    matmul_tn(context, dw.data, dy, normalised, dw.accumulate, s.rows, s.n, s.d);
+    if (gain) normalise_rows(context, normalised, x, gain, s);
+    matmul_tn<T>(context, dw.data, dy, gain ? normalised : x, dw.accumulate, s.rows, s.n, s.d);
   }
-  if (!dx.data && !dgain.data) return;
+  if (!gain && dx.data) matmul_nn(context, dx.data, dy, w, dx.accumulate, s.rows, s.n, s.d);
+  if (!gain || (!dx.data && !dgain.data)) return;
   matmul_nn(context, dnormalised, dy, w, false, s.rows, s.n, s.d);
   // Without dx the rows of `normalised` take what nobody wants.
   T* dx_rows = dx.data ? dx.data : normalised;

@@ -28,25 +28,26 @@ void run(const op::ClipScale& o, const KernelContext&) {
 }
 
 template <class T>
-void run(const op::AdamW& o, const KernelContext& context) {
+void run(const op::AdamW& o, const KernelContext&) {
   const double lr = *o.lr.as<double>(), scale = *o.scale.as<double>(), t = *o.updates.as<double>();
-  if (scale == 0) return;
-  const double correction1 = 1 - std::pow(o.beta1, t), correction2 = 1 - std::pow(o.beta2, t);
-  T *w = o.w.as<T>(), *m = o.m.as<T>(), *v = o.v.as<T>();
-  const T* gradient = o.g.as<T>();
-  constexpr std::int64_t per_task = 4096;
-  context.for_each((o.w.size() + per_task - 1) / per_task, [&](std::int64_t task) {
-    for (std::int64_t i = task * per_task; i < std::min(o.w.size(), (task + 1) * per_task); ++i) {
-      const double g = static_cast<double>(gradient[i]) * scale;
+  double change = 0;
+  if (scale != 0) {
+    const double correction1 = 1 - std::pow(o.beta1, t), correction2 = 1 - std::pow(o.beta2, t);
+    T *w = o.w.as<T>(), *m = o.m.as<T>(), *v = o.v.as<T>();
+    for (std::int64_t i = 0; i < o.w.size(); ++i) {
+      const double g = static_cast<double>(o.g.as<T>()[i]) * scale;
       const double mi = o.beta1 * static_cast<double>(m[i]) + (1 - o.beta1) * g;
       const double vi = o.beta2 * static_cast<double>(v[i]) + (1 - o.beta2) * g * g;
       m[i] = static_cast<T>(mi);
       v[i] = static_cast<T>(vi);
       // A gradient that was always 0 moves nothing, whatever eps is: 0 / 0 must not appear.
       const double step = mi == 0 ? 0 : (mi / correction1) / (std::sqrt(vi / correction2) + o.eps);
-      w[i] = static_cast<T>(static_cast<double>(w[i]) * (1 - lr * o.weight_decay) - lr * step);
+      const double taken = lr * (step + o.weight_decay * static_cast<double>(w[i]));
+      w[i] = static_cast<T>(static_cast<double>(w[i]) - taken);
+      change += taken * taken;
     }
-  });
+  }
+  if (o.change.present()) *o.change.as<double>() = change;
 }
 
 #define INSTANTIATE(OP)                                      \

@@ -1,20 +1,14 @@
 // Norm and matrix products: NormMatmul, ProjectAdd, NormSwiglu, Logits.
-#include <cmath>
-
 #include "kernels/reference/norm_product.h"
 #include "kernels/reference/reference.h"
 #include "kernels/reference/softcap.h"
+#include "kernels/reference/swiglu.h"
 
 namespace stacklab::reference {
 namespace {
 
 NormProductShape shape_of(const TensorView& x, const TensorView& w, double eps) {
   return {x.rows(), w.rows(), x.cols(), eps};
-}
-
-template <class T>
-T sigmoid(T x) {
-  return T(1) / (T(1) + std::exp(-x));
 }
 
 }  // namespace
@@ -69,7 +63,7 @@ void run(const op::NormSwiglu& o, const KernelContext& context) {
       const T* gate = gate_up + t * 2 * f;
       const T* up = gate + f;
       T* u = o.u.as<T>() + t * f;
-      for (std::int64_t i = 0; i < f; ++i) u[i] = gate[i] * sigmoid(gate[i]) * up[i];
+      for (std::int64_t i = 0; i < f; ++i) u[i] = swiglu(gate[i], up[i]);
     }
   });
 }
@@ -93,12 +87,7 @@ void run(const op::NormSwigluBackward& o, const KernelContext& context) {
       const T* du = o.du.as<T>() + t * f;
       T* dgate = dgate_up + t * 2 * f;
       T* dup = dgate + f;
-      for (std::int64_t i = 0; i < f; ++i) {
-        const T sg = sigmoid(gate[i]);
-        // d silu(g) / dg = s + g s (1 - s)
-        dgate[i] = du[i] * up[i] * (sg + gate[i] * sg * (T(1) - sg));
-        dup[i] = du[i] * gate[i] * sg;
-      }
+      for (std::int64_t i = 0; i < f; ++i) swiglu_backward(du[i], gate[i], up[i], dgate[i], dup[i]);
     }
   });
   norm_product_backward(context, static_cast<const T*>(dgate_up), o.x.as<T>(), o.gain.as<T>(), o.w_gate_up.as<T>(),

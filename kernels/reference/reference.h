@@ -37,6 +37,28 @@ template <class T>
 void run(const op::ClipScale& o, const KernelContext& context);
 template <class T>
 void run(const op::AdamW& o, const KernelContext& context);
+template <class T>
+void run(const op::Muon& o, const KernelContext& context);
+template <class T>
+void run(const op::QkClipHeads& o, const KernelContext& context);
+template <class T>
+void run(const op::QkClipGains& o, const KernelContext& context);
+template <class T>
+void run(const op::RmsNorm& o, const KernelContext& context);
+template <class T>
+void run(const op::RmsNormBackward& o, const KernelContext& context);
+template <class T>
+void run(const op::Rope& o, const KernelContext& context);
+template <class T>
+void run(const op::Swiglu& o, const KernelContext& context);
+template <class T>
+void run(const op::SwigluBackward& o, const KernelContext& context);
+template <class T>
+void run(const op::RaggedAttention& o, const KernelContext& context);
+template <class T>
+void run(const op::RaggedAttentionBackward& o, const KernelContext& context);
+template <class T>
+void run(const op::NewtonSchulz& o, const KernelContext& context);
 
 // Operations without needs of their own want nothing.
 template <class AnyOp>
@@ -51,5 +73,10 @@ Needs needs(const op::NormSwiglu& o);
 Needs needs(const op::NormSwigluBackward& o);
 Needs needs(const op::Logits& o);
 Needs needs(const op::LossHead& o);
+Needs needs(const op::Muon& o);
+Needs needs(const op::NewtonSchulz& o);
+Needs needs(const op::RmsNormBackward& o);
+Needs needs(const op::Rope& o);
+Needs needs(const op::RaggedAttention& o);
 
 }  // namespace stacklab::reference

@@ -42,7 +42,7 @@ void expect_gradient(const std::string& what, T64& x, const T64& gradient, doubl
 }
 
 // One entry for each operation, so that a new one cannot be forgotten here. logits shares its product with norm_matmul;
-// the last three belong to the optimiser and are tested by their formulas in reference_test.cpp.
+// from sum_squares on they have no gradient and are tested by their formulas (reference_test.cpp) and by golden values.
 constexpr std::array tested = {"norm_matmul",
                                "norm_matmul_backward",
                                "project_add",
@@ -55,9 +55,20 @@ constexpr std::array tested = {"norm_matmul",
                                "embedding",
                                "embedding_backward",
                                "logits",
+                               "rmsnorm",
+                               "rmsnorm_backward",
+                               "rope",
+                               "swiglu",
+                               "swiglu_backward",
+                               "ragged_attention",
+                               "ragged_attention_backward",
                                "sum_squares",
                                "clip_scale",
-                               "adamw"};
+                               "adamw",
+                               "muon",
+                               "qk_clip_heads",
+                               "qk_clip_gains",
+                               "newton_schulz"};
 static_assert(tested.size() == std::variant_size_v<Op>, "an operation has no test here");
 
 TEST(Gradients, NormMatmul) {
@@ -297,6 +308,121 @@ TEST(Gradients, Embedding) {
   run_op(reference(), op::EmbeddingBackward{.ids = ids.view(), .dx = dx.view(), .dtable = {twice.view(), true}});
   for (std::size_t i = 0; i < twice.data.size(); ++i) EXPECT_NEAR(twice.data[i], 2 * dtable.data[i], 1e-15 * 8);
 }
+
+TEST(Gradients, RmsNorm) {
+  T64 x = random_tensor<double>({5, 7}, 1), gain = random_tensor<double>({7}, 2), y(x.shape);
+  const T64 dy = random_tensor<double>({5, 7}, 3);
+  const auto loss = [&] {
+    run_op(reference(), op::RmsNorm{.x = x.view(), .gain = gain.view(), .y = y.view(), .eps = 1e-2});
+    return weighted_sum(y, dy);
+  };
+  T64 dx(x.shape), dgain(gain.shape);
+  run_op(reference(), op::RmsNormBackward{.dy = dy.view(),
+                                          .x = x.view(),
+                                          .gain = gain.view(),
+                                          .dx = {dx.view(), false},
+                                          .dgain = {dgain.view(), false},
+                                          .workspace = {},
+                                          .eps = 1e-2});
+  expect_gradient("x", x, dx, 1e2, loss);
+  expect_gradient("gain", gain, dgain, 1e2, loss);
+}
+
+TEST(Gradients, RopeTurnsBack) {
+  T64 x = random_tensor<double>({4, 3, 6}, 1), y(x.shape), dx(x.shape);
+  const T64 dy = random_tensor<double>({4, 3, 6}, 2);
+  const Tensor<std::int32_t> positions(Shape{4}, {0, 5, 2, 31});
+  const auto loss = [&] {
+    run_op(reference(), op::Rope{.x = x.view(),
+                                 .positions = positions.view(),
+                                 .y = y.view(),
+                                 .workspace = {},
+                                 .theta = 50,
+                                 .inverse = false});
+    return weighted_sum(y, dy);
+  };
+  run_op(reference(), op::Rope{.x = dy.view(),
+                               .positions = positions.view(),
+                               .y = dx.view(),
+                               .workspace = {},
+                               .theta = 50,
+                               .inverse = true});
+  expect_gradient("x", x, dx, 1e2, loss);
+  // Position 0 is the identity.
+  for (std::size_t i = 0; i < 18; ++i) EXPECT_EQ(y.data[i], x.data[i]);
+}
+
+TEST(Gradients, Swiglu) {
+  T64 gate = random_tensor<double>({3, 5}, 1, 2), up = random_tensor<double>({3, 5}, 2), u(gate.shape);
+  const T64 du = random_tensor<double>({3, 5}, 3);
+  const auto loss = [&] {
+    run_op(reference(), op::Swiglu{.gate = gate.view(), .up = up.view(), .u = u.view()});
+    return weighted_sum(u, du);
+  };
+  T64 dgate(gate.shape), dup(up.shape);
+  run_op(reference(),
+         op::SwigluBackward{
+             .du = du.view(), .gate = gate.view(), .up = up.view(), .dgate = dgate.view(), .dup = dup.view()});
+  expect_gradient("gate", gate, dgate, 1e2, loss);
+  expect_gradient("up", up, dup, 1e2, loss);
+}
+
+struct RaggedCase {
+  const char* name;
+  std::vector<std::int32_t> cu_q, cu_k;
+  std::int64_t window;
+  double cap;
+};
+
+class RaggedGradients : public testing::TestWithParam<RaggedCase> {};
+
+TEST_P(RaggedGradients, AgreeWithFiniteDifferences) {
+  const RaggedCase& c = GetParam();
+  const std::int64_t queries = c.cu_q.back(), keys = c.cu_k.back(),
+                     documents = static_cast<std::int64_t>(c.cu_q.size());
+  T64 q = random_tensor<double>({queries, 4, 6}, 1), k = random_tensor<double>({keys, 2, 6}, 2),
+      v = random_tensor<double>({keys, 2, 3}, 3);
+  const T64 dout = random_tensor<double>({queries, 4, 3}, 4);
+  const Tensor<std::int32_t> cu_q(Shape{documents}, c.cu_q), cu_k(Shape{documents}, c.cu_k);
+  T64 out(dout.shape), lse(Shape{queries, 4}), max_logit(Shape{4});
+  const RaggedShape shape{.scale = 0.4, .soft_cap = c.cap, .window = c.window, .max_len = 0};
+  const auto loss = [&] {
+    run_op(reference(), op::RaggedAttention{.q = q.view(),
+                                            .k = k.view(),
+                                            .v = v.view(),
+                                            .cu_q = cu_q.view(),
+                                            .cu_k = cu_k.view(),
+                                            .out = out.view(),
+                                            .lse = lse.view(),
+                                            .max_logit = max_logit.view(),
+                                            .workspace = {},
+                                            .shape = shape});
+    return weighted_sum(out, dout);
+  };
+  loss();
+  T64 dq(q.shape), dk(k.shape), dv(v.shape);
+  run_op(reference(), op::RaggedAttentionBackward{.dout = dout.view(),
+                                                  .q = q.view(),
+                                                  .k = k.view(),
+                                                  .v = v.view(),
+                                                  .cu_q = cu_q.view(),
+                                                  .cu_k = cu_k.view(),
+                                                  .out = out.view(),
+                                                  .lse = lse.view(),
+                                                  .dq = dq.view(),
+                                                  .dk = dk.view(),
+                                                  .dv = dv.view(),
+                                                  .shape = shape});
+  expect_gradient("q", q, dq, 1e2, loss);
+  expect_gradient("k", k, dk, 1e2, loss);
+  expect_gradient("v", v, dv, 1e2, loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, RaggedGradients,
+                         testing::Values(RaggedCase{"whole", {0, 4, 4, 7}, {0, 4, 4, 7}, 0, 0},
+                                         RaggedCase{"earlier_keys", {0, 2, 3}, {0, 5, 9}, 0, 2.0},
+                                         RaggedCase{"window", {0, 6}, {0, 8}, 3, 0}),
+                         [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace
 }  // namespace stacklab::test

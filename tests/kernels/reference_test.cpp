@@ -14,7 +14,7 @@ namespace {
 const Backend& reference() { return *find_backend("reference"); }
 
 struct AdamState {
-  Tensor<double> w, g, m, v, lr{Shape{1}}, scale{Shape{1}, 1.0}, updates{Shape{1}, 1.0};
+  Tensor<double> w, g, m, v, lr{Shape{1}}, scale{Shape{1}, 1.0}, updates{Shape{1}, 1.0}, change{Shape{1}, 9.0};
   explicit AdamState(const std::vector<double>& gradient, double rate)
       : w(Shape{static_cast<std::int64_t>(gradient.size())}, 1.0), g(w.shape, gradient), m(w.shape), v(w.shape) {
     lr.data[0] = rate;
@@ -27,6 +27,7 @@ struct AdamState {
                                   .lr = lr.view(),
                                   .scale = scale.view(),
                                   .updates = updates.view(),
+                                  .change = change.view(),
                                   .beta1 = 0.9,
                                   .beta2 = 0.95,
                                   .eps = eps,
@@ -59,12 +60,21 @@ TEST(AdamW, DecayUsesTheRawRate) {
   EXPECT_DOUBLE_EQ(s.w.data[0], 1 - 0.001);
 }
 
+TEST(AdamW, ChangeIsWhatWasTaken) {
+  AdamState s({1.0, -2.0}, 0.01);
+  s.step(1e-8, 0.1);
+  double squares = 0;
+  for (const double w : s.w.data) squares += (1 - w) * (1 - w);
+  EXPECT_NEAR(s.change.data[0], squares, 1e-12 * squares + 1e-18);
+}
+
 TEST(AdamW, ScaleZeroChangesNothing) {
   AdamState s({std::numeric_limits<double>::quiet_NaN()}, 0.1);
   s.scale.data[0] = 0;
   s.step(1e-8, 0.1);
   EXPECT_EQ(s.w.data[0], 1.0);
   EXPECT_EQ(s.m.data[0], 0.0);
+  EXPECT_EQ(s.change.data[0], 0.0);
 }
 
 struct Clip {

@@ -66,7 +66,6 @@ TEST(Validate, ValuesSetInCodeKeepTheRulesToo) {
 
 TEST(Validate, WhatThisBuildCannotDo) {
   expect_refused({
-      {"Muon is not in this build yet", [](RunConfig& c) { c.optim.matrices = "muon"; }},
       {"model.mixer: mla is not", [](RunConfig& c) { c.model.mixer = "mla"; }},
       {"model.ffn: moe is not", [](RunConfig& c) { c.model.ffn = "moe"; }},
       {"model.attn_every", [](RunConfig& c) { c.model.attn_every = 4; }},

@@ -55,12 +55,18 @@ TEST(Schedule, NeverAboveThePeakAndMonotoneAfterWarmUp) {
 }
 
 TEST(Schedule, EdgesDoNotDivideByZero) {
-  EXPECT_EQ(schedule_factor(wsd(0, 0, "linear"), 0, 0), 1);
-  EXPECT_EQ(schedule_factor(wsd(0, 0, "linear"), 1000, 1000), 1);
-  EXPECT_EQ(schedule_factor(wsd(100, 0, "linear"), 100, 100), 1) << "warm-up as long as the run";
+  EXPECT_EQ(schedule_factor(wsd(0, 0, "linear"), 999, 1000), 1);
+  EXPECT_EQ(schedule_factor(wsd(0, 0, "linear"), 1000, 1000), 0) << "a decay of no length ends where it begins";
+  EXPECT_EQ(update_factor(wsd(0, 0, "linear"), 1000, 1000), 1) << "and the last update keeps its rate";
+  EXPECT_EQ(update_factor(wsd(1000, 0, "linear"), 1000, 1000), 1) << "warm-up as long as the run";
+  EXPECT_EQ(update_factor(wsd(0, 500, "linear"), 750, 1000), 0.5);
   ScheduleConfig constant = wsd(10, 50, "linear");
   constant.kind = "constant";
   EXPECT_EQ(schedule_factor(constant, 99, 100), 1);
+  ScheduleConfig tenth = wsd(0, 50, "linear");
+  tenth.min_factor = 0.1;
+  EXPECT_DOUBLE_EQ(schedule_factor(tenth, 75, 100), 0.55);
+  EXPECT_DOUBLE_EQ(schedule_factor(tenth, 200, 100), 0.1);
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST(Checker, ForbiddenOverlapOfOperands) {
   const Value scalar = set.persistent("one", BufferClass::scalar, DType::f64, {1});
   Builder p(set, reference(), "p", Gradients::none);
   p.segment("s");
-  p.adamw({.w = w, .g = w, .m = w, .v = w, .lr = scalar, .scale = scalar, .updates = scalar});
+  p.adamw({.w = w, .g = w, .m = w, .v = w, .lr = scalar, .scale = scalar, .updates = scalar, .change = {}});
   EXPECT_TRUE(mentions(check_program(set, p.finish()), "overlaps"));
 }
 

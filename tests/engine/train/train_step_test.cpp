@@ -71,7 +71,7 @@ std::vector<double> trajectory(const RunConfig& c, const Corpus& corpus, int ste
   initialise((*step)->programs().model.parameters(), 3, (*step)->executor());
   std::vector<double> out;
   for (int s = 0; s < steps; ++s) {
-    const StepResult r = (*step)->run(loader->step(s), 1e-3);
+    const StepResult r = (*step)->run(loader->step(s), {1e-3, 1e-3});
     out.push_back(r.loss());
     out.push_back(r.grad_norm);
   }
@@ -122,13 +122,13 @@ TEST(TrainStep, AGradientThatIsNotFiniteChangesNothing) {
   const auto last = step.executor().host<float>(table.parameters.back().view);
   last[0] = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> before(last.begin(), last.end());
-  const StepResult r = step.run(loader->step(0), 1e-2);
+  const StepResult r = step.run(loader->step(0), {1e-2, 1e-2});
   EXPECT_TRUE(r.skipped);
   EXPECT_TRUE(std::isnan(r.loss()));
   for (std::size_t i = 1; i < before.size(); ++i) EXPECT_EQ(last[i], before[i]);
   EXPECT_EQ(step.executor().host<double>(step.programs().optimiser.updates())[0], 0);
   last[0] = 1;
-  EXPECT_FALSE(step.run(loader->step(0), 1e-2).skipped);
+  EXPECT_FALSE(step.run(loader->step(0), {1e-2, 1e-2}).skipped);
   EXPECT_EQ(step.executor().host<double>(step.programs().optimiser.updates())[0], 1);
 }
 

@@ -1,0 +1,173 @@
+// golden_tests [DIR] [--device NAME] [--dtype fp64|fp32|bf16] [--break FAULT]
+// Runs every case below a folder on every backend and type, one line each. Exit code 0 when all passed, 1 when one
+// failed or none ran.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "tests/golden_tests/golden.h"
+
+namespace stacklab::golden {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  fs::path folder;
+  std::string device, dtype, fault;
+};
+
+int usage(const std::string& why) {
+  std::string faults;
+  for (const std::string& f : fault_names()) faults += (faults.empty() ? "" : "|") + f;
+  fmt::print(
+      stderr,
+      "golden_tests: {}\nusage: golden_tests [DIR] [--device reference|cpu] [--dtype fp64|fp32|bf16] [--break {}]\n",
+      why, faults);
+  return 2;
+}
+
+// Folders of cases for rooms that this program does not test (yet).
+std::string other_room(const std::string& name) {
+  static const std::map<std::string, std::string> rooms = {
+      {"align", "objectives after pretraining are not built yet"},
+      {"decode", "decoding is not built yet"},
+      {"eval", "evaluation is not built yet"},
+      {"interop", "interchange is not built yet"},
+      {"quant", "quantisation is not built yet"},
+      {"scaling", "scaling studies are not built yet"},
+      {"tokenizer", "the tokenizer is not built yet"},
+      {"malformed", "files to be refused have tests of their own"}};
+  const auto at = rooms.find(name.substr(0, name.find('/')));
+  return at == rooms.end() ? std::string() : at->second;
+}
+
+// Every JSON file that is a case, as "folder/name", in order.
+std::vector<std::string> case_names(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::path relative = entry.path().lexically_relative(folder);
+    if (!entry.is_regular_file() || entry.path().extension() != ".json" ||
+        relative.begin() == std::prev(relative.end()))
+      continue;
+    names.push_back((relative.parent_path() / relative.stem()).generic_string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+const Kind* kind_of(const std::string& name, const std::vector<Kind>& kinds) {
+  const Kind* best = nullptr;
+  for (const Kind& k : kinds)
+    if (name.starts_with(k.prefix) && (!best || k.prefix.size() > best->prefix.size())) best = &k;
+  return best;
+}
+
+Case load(const fs::path& folder, const std::string& name) {
+  Case c;
+  c.name = name;
+  c.json_path = folder / (name + ".json");
+  std::ifstream in(c.json_path);
+  c.json = nlohmann::json::parse(in);
+  const fs::path tensors = folder / (name + ".safetensors");
+  if (fs::exists(tensors)) {
+    auto opened = Safetensors::open(tensors);
+    if (!opened) throw std::runtime_error(opened.error().message());
+    c.tensors = std::move(*opened);
+  }
+  return c;
+}
+
+struct Totals {
+  int passed = 0, failed = 0, skipped = 0;
+};
+
+void run_case(const fs::path& folder, const std::string& name, const std::vector<Kind>& kinds,
+              const std::vector<std::pair<std::string, Setup>>& setups, Totals& totals) {
+  const auto skip = [&](const std::string& reason) {
+    fmt::print("SKIP {} {}\n", name, reason);
+    ++totals.skipped;
+  };
+  const Kind* kind = kind_of(name, kinds);
+  if (!kind) {
+    const std::string room = other_room(name);
+    if (!room.empty()) return skip(room);
+    fmt::print("FAIL {} is of no known kind\n", name);
+    ++totals.failed;
+    return;
+  }
+  if (!kind->skip.empty()) return skip(kind->skip);
+  try {
+    const Case c = load(folder, name);
+    if (const std::string reason = missing_mixer(c); !reason.empty()) return skip(reason);
+    for (const auto& [label, setup] : setups) {
+      Comparison comparison;
+      kind->run(c, setup, comparison);
+      fmt::print("{} {} [{}] {}\n", comparison.passed() ? "PASS" : "FAIL", name, label, comparison.summary());
+      ++(comparison.passed() ? totals.passed : totals.failed);
+    }
+  } catch (const std::exception& e) {
+    fmt::print("FAIL {} {}\n", name, e.what());
+    ++totals.failed;
+  }
+}
+
+int run(const Options& options) {
+  std::vector<std::unique_ptr<Backend>> faulty;
+  std::vector<std::pair<std::string, Setup>> setups;
+  for (const std::string_view name : backend_names()) {
+    if (!options.device.empty() && options.device != name) continue;
+    const Backend* backend = find_backend(name);
+    if (!options.fault.empty()) {
+      faulty.push_back(with_fault(*backend, options.fault));
+      if (!faulty.back()) return usage("unknown fault " + options.fault);
+      backend = faulty.back().get();
+    }
+    for (const auto& [label, real] : {std::pair("fp64", DType::f64), std::pair("fp32", DType::f32)}) {
+      if (!options.dtype.empty() && options.dtype != label) continue;
+      if (!find_backend(name)->supports(real)) continue;
+      setups.emplace_back(fmt::format("{} {}", name, label), Setup{backend, real});
+    }
+  }
+  if (setups.empty()) {
+    fmt::print("SKIP all: no backend of this build is {} {}\n", options.device, options.dtype);
+    return 0;
+  }
+  std::vector<Kind> kinds = model_kinds();
+  for (const auto& more : {op_kinds(), optim_kinds()}) kinds.insert(kinds.end(), more.begin(), more.end());
+  Totals totals;
+  for (const std::string& name : case_names(options.folder)) run_case(options.folder, name, kinds, setups, totals);
+  fmt::print("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed, totals.skipped);
+  return totals.failed == 0 && totals.passed > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace stacklab::golden
+
+int main(int argc, char** argv) {
+  using namespace stacklab::golden;
+  Options options;
+  const char* fixtures = std::getenv("STACKLAB_FIXTURES");
+  options.folder = fixtures && *fixtures ? fixtures : STACKLAB_SOURCE_DIR "/tests/golden";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    std::string* value = word == "--device"  ? &options.device
+                         : word == "--dtype" ? &options.dtype
+                         : word == "--break" ? &options.fault
+                                             : nullptr;
+    if (value) {
+      if (++i == argc) return usage(std::string(word) + " needs a value");
+      *value = argv[i];
+    } else if (word.starts_with("-")) {
+      return usage("unknown option " + std::string(word));
+    } else {
+      options.folder = word;
+    }
+  }
+  if (!std::filesystem::is_directory(options.folder)) return usage(options.folder.string() + " is not a folder");
+  return run(options);
+}
