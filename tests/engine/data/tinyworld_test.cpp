@@ -363,6 +363,7 @@ class BookReader {
 
   void open(const WorldDocument& document) {
     last_.reset();
+    between_.reset();
     writer_.reset();
     // Signature or title.
     for (const auto& [name, e] : names_) {
@@ -406,6 +407,11 @@ class BookReader {
       }
     }
     if (subjects.size() == 1) last_ = *subjects.begin();
+    between_.reset();
+    for (const auto& [fact, value] : facts) {
+      if (const auto e = entity(value)) between_ = e;
+      if (fact.attribute == Attribute::town_distance) between_ = EntityId{Kind::town, fact.other};
+    }
     return facts;
   }
 
@@ -426,11 +432,13 @@ class BookReader {
     if (slot == "P" && text.ends_with("'s")) text = text.substr(0, text.size() - 2);
     if (const auto e = entity(text)) return e->kind == kind ? e : std::nullopt;
     if (!last_ || last_->kind != kind) return std::nullopt;
-    std::set<std::string> stands_for_last = {"it", "its", "the " + std::string(to_string(kind))};
-    if (kind == Kind::person) {
-      stands_for_last =
-          world_.is_she(*last_) ? std::set<std::string>{"she", "her"} : std::set<std::string>{"he", "him", "his"};
-    }
+    // After a sentence that named somebody else, a pronoun could mean either; "the town" could mean either of two
+    // towns.
+    std::set<std::string> stands_for_last;
+    if (!between_ || between_->kind != kind) stands_for_last.insert("the " + std::string(to_string(kind)));
+    if (!between_ && kind != Kind::person) stands_for_last.insert({"it", "its"});
+    if (!between_ && kind == Kind::person && world_.is_she(*last_)) stands_for_last.insert({"she", "her"});
+    if (!between_ && kind == Kind::person && !world_.is_she(*last_)) stands_for_last.insert({"he", "him", "his"});
     return stands_for_last.contains(text) ? last_ : std::nullopt;
   }
 
@@ -491,7 +499,7 @@ class BookReader {
   const TinyWorld& world_;
   std::map<std::string, EntityId> names_, given_;
   std::set<std::string> words_;
-  std::optional<EntityId> last_, writer_;
+  std::optional<EntityId> last_, between_, writer_;
 };
 
 // Each sentence, read by its grammar alone, says the fact that the document claims for it; and whatever else it can be
