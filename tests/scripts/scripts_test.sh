@@ -45,7 +45,7 @@ make_house() {
   touch "$house/experiments/first-run.json"
   : >"$scratch/calls"
   local name
-  for name in awk bash cat cmp cut dirname env find flock grep head ls mkdir nproc printf readlink rm sed sleep sort stty tail touch tr true uname; do
+  for name in awk bash cat cmp cut dirname env find flock grep head ls mkdir nproc printf readlink rm sed sleep sort stty tail timeout touch tr true uname; do
     ln -sf "$(type -P $name)" "$tools/$name"
   done
   # Everything is installed but what the file "absent" names; apt-get install empties it.
@@ -86,7 +86,7 @@ END
   local program
   for program in stacklab stacklab-workbench; do
     tool $program <<'END'
-case " $* " in *" --check-display "*) exit "$(cat "$scratch/display_status" 2>/dev/null || echo 0)" ;; esac
+case " $* " in *" --check-display "*) [ ! -f "$scratch/display_status" ] || kill -ABRT $$; exit 0 ;; esac
 printf '<%s>' "$@"
 exit "$(cat "$scratch/program_status" 2>/dev/null || echo 0)"
 END
@@ -291,10 +291,12 @@ test_run() {
   in_house run
   expect_status 3 "the program's exit code"
   rm "$scratch/program_status"
-  echo 134 >"$scratch/display_status"
+  # Qt aborts where it cannot open a display; bash must not add words of its own.
+  echo abort >"$scratch/display_status"
   in_house run
   expect_status 0 "a display that cannot be opened"
   expect_says "(:7) cannot be opened" "a display that cannot be opened"
+  expect_silent_on "bort" "a display that cannot be opened"
   expect_says "<train>" "a display that cannot be opened"
 }
 
