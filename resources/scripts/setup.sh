@@ -27,10 +27,12 @@ missing_packages() {
 # elsewhere. $2 says which lines count: ninja's "[done/total] ..." or apt's "Unpacking" and "Setting up". Others are shown
 # for ninja (compiler messages, in full) and kept for the log alone for apt.
 follow() {
-  local log=$1 kind=$2 line done=0 total=0 part last=-1 width=${COLUMNS:-80} open=0
-  [ -t 2 ] && width=$(stty size <&2 2>/dev/null | cut -d' ' -f2) && [ "${width:-0}" -gt 20 ] || width=80
+  local log=$1 kind=$2 line done=0 total=0 part last=0 width=80 open=0 begin=$SECONDS
+  [ ! -t 2 ] || width=$(stty size <&2 2>/dev/null | cut -d' ' -f2)
+  [ "${width:-0}" -gt 20 ] || width=80
   while IFS= read -r line; do
     printf '%s\n' "$line" >&8
+    [[ $line != *Re-checking\ globbed\ directories* ]] || continue
     if [ "$kind" = ninja ] && [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ (.*) ]]; then
       done=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]} line=${BASH_REMATCH[3]}
     elif [ "$kind" = apt ] && [[ $line =~ \ ([0-9]+)\ newly\ installed ]]; then
@@ -52,8 +54,10 @@ follow() {
       open=1
     else
       part=$((done * 10 / total))
-      [ $part = $last ] || printf '  %d %%\n' $((part * 10)) >&2
-      last=$part
+      [ $part -le $last ] || [ $SECONDS = $begin ] || {
+        printf '  %d %%\n' $((part * 10)) >&2
+        last=$part
+      }
     fi
   done 8>"$log"
   [ $open = 0 ] || printf '\r\033[K' >&2
@@ -152,7 +156,15 @@ report() {
   say "  $file"
 }
 
-# build PRESET OPTIONS... -- TARGETS...   Configures where needed, then builds the targets (none: everything).
+# Sets $cpu_seconds to those of all that this shell has started and waited for. Not for a subshell, which has started nothing.
+count_cpu_seconds() {
+  times >"$1"
+  cpu_seconds=$(awk 'NR == 2 { split($1, u, /[ms]/); split($2, s, /[ms]/)
+    printf "%d", u[1] * 60 + u[2] + s[1] * 60 + s[2] }' "$1")
+}
+
+# build PRESET OPTIONS... -- TARGETS...   Configures where needed, then builds the targets (none: everything), and sets
+# $build_cpu_seconds.
 build() {
   local preset=$1 dir=$root/build/$1 options=() before seconds
   shift
@@ -178,7 +190,7 @@ build() {
     configured=1
     for option in "${options[@]}"; do
       name=${option#-D} value=${option#*=}
-      grep -q "^${name%%=*}:[A-Z]*=$value\$" "$dir/CMakeCache.txt" || configured=0
+      grep -q "^${name%%=*}:[A-Z]*=$value\$" "$dir/CMakeCache.txt" 2>/dev/null || configured=0
     done
   fi
   if [ $configured = 0 ]; then
@@ -193,6 +205,8 @@ build() {
   fi
 
   local targets=() colour=()
+  count_cpu_seconds "$dir/.times"
+  build_cpu_seconds=-$cpu_seconds
   [ $# -eq 0 ] || targets=(--target "$@")
   [ ! -t 2 ] || colour=(CLICOLOR_FORCE=1)
   [ -f "$dir/.ninja_log" ] || say "Building (the first time takes some minutes) ..."
@@ -201,6 +215,8 @@ build() {
     exit 1
   }
   exec 9>&-
+  count_cpu_seconds "$dir/.times"
+  build_cpu_seconds=$((build_cpu_seconds + cpu_seconds))
   seconds=$((SECONDS - before))
-  [ $seconds -lt 5 ] || say "Built in $((seconds / 60)) min $((seconds % 60)) s."
+  [ $seconds -lt 5 ] || say "Built in $((seconds / 60)) min $((seconds % 60)) s ($build_cpu_seconds CPU-seconds)."
 }

@@ -216,8 +216,8 @@ test_build() {
   make_house
   in_house run --build
   expect_status 0 "first build"
-  expect_says "100 %" "first build"
   expect_called "cmake --preset release" "first build"
+  expect_silent_on "[1/2]" "first build"
   expect_called "--target stacklab stacklab-workbench" "first build"
   in_house run --build
   expect_not_called "cmake --preset" "second build"
@@ -248,6 +248,7 @@ test_build() {
   holder=$!
   while flock -n "$house/build/release/.lock" true; do sleep 0.01; done
   cd /
+  : >"$scratch/second"
   env -i PATH="$tools" HOME="$scratch" "$house/run" --build >"$scratch/second" 2>&1 </dev/null &
   local second=$!
   while ! grep -q 'Another build is at work' "$scratch/second"; do
@@ -365,7 +366,8 @@ test_times() {
   printf '# ninja log v5\n0\t2500\t9\tengine/base/CMakeFiles/stacklab_base.dir/a.cpp.o\taa\n0\t9000\t9\tengine/base/CMakeFiles/stacklab_base.dir/b.cpp.o\tbb\n5\t1005\t9\tengine/base/CMakeFiles/stacklab_base.dir/b.cpp.o\tcc\n0\t500\t9\tbin/x\tdd\n0\t500\t9\tbin/x.alias\tdd\n' >"$house/build/x/.ninja_log"
   call bash "$house/resources/scripts/build_times.sh" "$house/build/x"
   expect_status 0 "build times"
-  expect_says "Build: 4 CPU-seconds" "build times"
+  expect_silent_on "9.0 s" "a file that was built twice counts as last built"
+  expect_silent_on "bin/x" "programs are not files that compile"
   expect_says "2.5 s  engine/base/a.cpp" "build times"
   expect_says "1.0 s  engine/base/b.cpp" "a file that was built twice counts as last built"
 }
