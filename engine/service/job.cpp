@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <cmath>
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <new>
@@ -11,32 +11,14 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/environment.h"
 #include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "engine/config/config_io.h"
+#include "engine/model/counts.h"
 
 namespace stacklab {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder's name from whatever a run is called: readable, short, and one path component.
-std::string folder_name(const std::string& name, const RunId& id) {
-  constexpr std::size_t longest = 80;
-  std::string safe;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool bad = byte < 0x20 || byte == 0x7f || c == '/' || c == '\\' || c == ':' || c == '*' || c == '?' ||
-                     c == '"' || c == '<' || c == '>' || c == '|';
-    safe += bad ? '_' : c;
-  }
-  if (safe.size() > longest) {
-    safe.resize(longest);
-    // Not in the middle of a character.
-    while (!safe.empty() && (static_cast<unsigned char>(safe.back()) & 0xC0) == 0x80) safe.pop_back();
-    if (!safe.empty() && static_cast<unsigned char>(safe.back()) >= 0xC0) safe.pop_back();
-  }
-  if (safe.empty() || safe.front() == '.' || safe.front() == '-') safe.insert(0, "run");
-  return safe + "-" + id;
-}
 
 void copy_result(JobOutcome& outcome, const TrainResult& r) {
   outcome.steps = r.steps;
@@ -142,15 +124,23 @@ JobOutcome Job::run(const fs::path& workspace, Store& store, const JobSteps& ste
     store_ = &store;
   }
   steps_ = &steps;
+  Error error{Error::Kind::failed, "an unknown failure", {}};
   try {
     return execute();
   } catch (const std::bad_alloc&) {
-    return ended(snapshot()->run, {Error::Kind::failed, "out of memory", "close other programs"});
+    error = {Error::Kind::failed, "out of memory", "close other programs"};
   } catch (const std::exception& e) {
-    return ended(snapshot()->run, {Error::Kind::failed, e.what(), {}});
+    error.what = e.what();
   } catch (...) {
-    return ended(snapshot()->run, {Error::Kind::failed, "an unknown failure", {}});
   }
+  std::optional<Claim> claim;
+  {
+    std::lock_guard lock(mutex_);
+    claim = std::exchange(claim_, std::nullopt);
+  }
+  // Claimed and not ended, the run would seem to be trained by this process for as long as it lives.
+  if (claim) static_cast<void>(store.end(*claim, {.state = RunState::failed, .cause = error.message()}));
+  return ended(snapshot()->run, error);
 }
 
 JobOutcome Job::ended(const RunId& id, const Error& error) const {
@@ -232,7 +222,7 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
   ClaimRequest request;
   request.id = id;
   request.name = config.name;
-  request.folder = folder_name(config.name, id);
+  request.folder = config.name + "-" + id;  // validate() saw to it that the name can be one
   request.config_json = to_json(config);
   request.commit = build_info().commit;
   request.total_steps = config.steps();
@@ -241,6 +231,8 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
 }
 
 JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& corpus) {
+  const auto room = room_for_checkpoints(config);
+  if (!room) return ended(id, room.error());
   ClaimRequest request = claim_request(config, id);
   request.corpus_sha256 = corpus.info().sha256;
   const std::weak_ptr<Job> self = weak_from_this();
@@ -262,6 +254,7 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
 
   Sink sink(*this, store_->sink(*claim));
   if (!fallback_note_.empty()) sink.event({RunEvent::Kind::warning, claim->step, fallback_note_});
+  if (!room->empty()) sink.event({RunEvent::Kind::warning, claim->step, *room});
   TrainRequest todo;
   todo.config = config;
   todo.run_dir = *workspace_ / "runs" / claim->folder;
@@ -280,6 +273,9 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
     completion.cause = result.error().message();
   } else {
     copy_result(outcome, *result);
+    completion.step = result->steps;
+    completion.tokens = result->tokens;
+    completion.seconds = result->seconds;
     completion.parameters = result->parameters;
     completion.plan_bytes = result->plan_bytes;
     completion.peak_bytes = result->peak_bytes;
@@ -309,6 +305,23 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
   return outcome;
 }
 
+// A run whose first checkpoint cannot be written need not begin; one that cannot keep them all gets a warning.
+Result<std::string> Job::room_for_checkpoints(const RunConfig& config) const {
+  const std::int64_t free = disk_free(*workspace_);
+  if (free < 0) return std::string();
+  // Parameters and two moments of AdamW each.
+  const std::int64_t number = config.train.precision == "fp64" ? 8 : 4;
+  const std::int64_t one = count_parameters(config.model).total * number * 3;
+  const std::int64_t all =
+      one * (std::max<std::int64_t>(1, config.run.keep_last) + 1);  // the newest beside those it replaces
+  const std::string numbers =
+      fmt::format("a checkpoint takes {}, and {} are free in {}", format_bytes(static_cast<double>(one)),
+                  format_bytes(static_cast<double>(free)), workspace_->string());
+  if (free < one)
+    return refused("the disk is too full to train: " + numbers, "free some space, or choose another workspace");
+  return free < all ? "The disk is nearly full: " + numbers : std::string();
+}
+
 Result<TrainResult> Job::train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink) {
   try {
     if (auto ready = prepare_folder(request.run_dir, request.config); !ready) return tl::unexpected(ready.error());
@@ -326,7 +339,7 @@ Result<TrainResult> Job::train_guarded(const TrainRequest& request, const Corpus
 Status Job::prepare_folder(const fs::path& folder, const RunConfig& config) {
   std::error_code ec;
   fs::create_directories(folder, ec);
-  if (ec) return tl::unexpected<Error>(file_error("create the run's folder", folder, ec.value()));
+  if (ec) return tl::unexpected<Error>(file_error("cannot create the run's folder", folder, ec.value()));
   const fs::path file = folder / "config.json";
   if (fs::exists(file, ec)) return {};
   return write_file_atomically(file, to_json(config));

@@ -155,18 +155,28 @@ void Applier::apply_to(Place& place, const EndRecord& r) {
   session.bind(3, place.session);
   session.exec();
   if (!place.current) return;
+  const bool over = r.state == RunState::finished || r.state == RunState::failed || r.state == RunState::killed;
   SQLite::Statement update(db_,
-                           "UPDATE runs SET state = ?, cause = ?, finished = ?, parameters = ?, plan_bytes = ?, "
-                           "peak_bytes = ?, tokens_per_second = ?, stop_requested = 0 WHERE number = ?");
+                           "UPDATE runs SET state = ?, cause = ?, finished = ?, stop_requested = 0 WHERE number = ?");
   update.bind(1, std::string(to_string(r.state)));
   update.bind(2, r.cause);
-  update.bind(3, r.unix_time);
-  update.bind(4, r.parameters);
-  update.bind(5, r.plan_bytes);
-  update.bind(6, r.peak_bytes);
-  update.bind(7, std::isfinite(r.tokens_per_second) ? r.tokens_per_second : 0.0);
-  update.bind(8, place.run_number);
+  update.bind(3, over ? r.unix_time : 0.0);
+  update.bind(4, place.run_number);
   update.exec();
+  // A process that failed before its first step has no figures to put in place of an earlier one's.
+  if (r.step <= 0) return;
+  SQLite::Statement figures(db_,
+                            "UPDATE runs SET ended_step = ?, ended_tokens = ?, ended_seconds = ?, parameters = ?, "
+                            "plan_bytes = ?, peak_bytes = ?, tokens_per_second = ? WHERE number = ?");
+  figures.bind(1, r.step);
+  figures.bind(2, r.tokens);
+  figures.bind(3, r.seconds);
+  figures.bind(4, r.parameters);
+  figures.bind(5, r.plan_bytes);
+  figures.bind(6, r.peak_bytes);
+  figures.bind(7, std::isfinite(r.tokens_per_second) ? r.tokens_per_second : 0.0);
+  figures.bind(8, place.run_number);
+  figures.exec();
 }
 
 void Applier::supersede(std::int64_t run_number, std::int64_t session, std::int64_t after_step) {
@@ -183,7 +193,9 @@ void Applier::supersede(std::int64_t run_number, std::int64_t session, std::int6
   execute(
       "UPDATE events SET superseded = 1 WHERE run = :run AND step > :step AND session < :session "
       "AND kind NOT IN ('info', 'warning')");
-  execute("UPDATE runs SET epoch = epoch + 1 WHERE number = :run");
+  execute(
+      "UPDATE runs SET epoch = epoch + 1, ended_step = CASE WHEN ended_step > :step THEN 0 ELSE ended_step END "
+      "WHERE number = :run");
 }
 
 Result<std::int64_t> Applier::take_in(const std::function<Result<std::int64_t>(const Visit&)>& for_each) {

@@ -23,7 +23,7 @@ std::optional<StoredRun> find_run(SQLite::Database& db, const RunId& id) {
   SQLite::Statement query(db,
                           "SELECT r.number, r.session, r.state, r.cause, r.name, r.folder, r.corpus_sha256, s.pid, "
                           "s.process_start, s.boot_id, s.host, s.namespace, s.last_beat, s.next_by, "
-                          "coalesce((SELECT max(step) FROM steps WHERE run = r.number), 0) "
+                          "max(r.ended_step, coalesce((SELECT max(step) FROM steps WHERE run = r.number), 0)) "
                           "FROM runs r JOIN sessions s ON s.run = r.number AND s.session = r.session WHERE r.id = ?");
   query.bind(1, id);
   if (!query.executeStep()) return std::nullopt;

@@ -21,7 +21,8 @@ constexpr const char* run_columns =
     "SELECT r.number, r.id, r.name, r.folder, r.state, r.cause, r.config_json, r.corpus_sha256, r.total_steps, "
     "r.phase, "
     "r.detail, r.done, r.total, r.created, r.finished, r.parameters, r.plan_bytes, r.peak_bytes, r.tokens_per_second, "
-    "s.commit_id, s.pid, s.process_start, s.boot_id, s.host, s.namespace, s.last_beat, s.next_by "
+    "r.ended_step, r.ended_tokens, r.ended_seconds, s.commit_id, s.pid, s.process_start, s.boot_id, s.host, "
+    "s.namespace, s.last_beat, s.next_by "
     "FROM runs r JOIN sessions s ON s.run = r.number AND s.session = r.session ";
 
 double number_at(const SQLite::Statement& row, int column) {
@@ -63,6 +64,13 @@ RunSummary summary_of(const SQLite::Statement& row, double now) {
   run.plan_bytes = integer();
   run.peak_bytes = integer();
   run.tokens_per_second = real();
+  run.step = integer();
+  run.tokens = integer();
+  run.seconds = real();
+  if (run.step == 0) {  // superseded
+    run.tokens = 0;
+    run.seconds = 0;
+  }
   run.commit = text();
   store::Owner owner;
   owner.process.pid = static_cast<int>(integer());
@@ -97,7 +105,7 @@ class Figures {
   void fill(RunSummary& run) {
     last_step_.reset();
     last_step_.bind(1, run.number);
-    if (last_step_.executeStep()) {
+    if (last_step_.executeStep() && last_step_.getColumn(0).getInt64() > run.step) {
       run.step = last_step_.getColumn(0).getInt64();
       run.tokens = last_step_.getColumn(1).getInt64();
       run.seconds = last_step_.getColumn(2).getDouble();

@@ -54,6 +54,8 @@ struct EndRecord {
   RunState state = RunState::finished;
   std::string cause;
   double unix_time = 0;
+  std::int64_t step = 0, tokens = 0;  // done in all
+  double seconds = 0;
   std::int64_t parameters = 0, plan_bytes = 0, peak_bytes = 0;
   double tokens_per_second = 0;
   bool operator==(const EndRecord&) const = default;

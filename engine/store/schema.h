@@ -28,6 +28,9 @@ CREATE TABLE runs (
   session       INTEGER NOT NULL,            -- the last one
   epoch         INTEGER NOT NULL DEFAULT 0,  -- counts the times that rows were superseded or came late
   stop_requested INTEGER NOT NULL DEFAULT 0,
+  ended_step    INTEGER NOT NULL DEFAULT 0,  -- where the last process ended: not every step has a row
+  ended_tokens  INTEGER NOT NULL DEFAULT 0,
+  ended_seconds REAL NOT NULL DEFAULT 0,
   parameters    INTEGER NOT NULL DEFAULT 0,
   plan_bytes    INTEGER NOT NULL DEFAULT 0,
   peak_bytes    INTEGER NOT NULL DEFAULT 0,

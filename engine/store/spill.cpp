@@ -21,11 +21,25 @@ namespace fs = std::filesystem;
 constexpr std::string_view prefix = "spill-";
 constexpr std::string_view suffix = ".jsonl";
 
+constexpr std::size_t block_bytes = 1 << 16;
+
+// Returns an errno, or 0.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n >= 0)
+      text.remove_prefix(static_cast<std::size_t>(n));
+    else if (errno != EINTR)
+      return errno;
+  }
+  return 0;
+}
+
 // Calls visit for every whole line of fd, from its start. Returns an errno, or 0. A last line without an end was cut
 // off: visited as it is.
 int for_each_line(int fd, const std::function<void(std::string_view)>& visit) {
   std::string buffer;
-  std::array<char, 1 << 16> block{};
+  std::array<char, block_bytes> block{};
   off_t offset = 0;
   for (;;) {
     const ssize_t n = pread(fd, block.data(), block.size(), offset);
@@ -58,7 +72,7 @@ Status SpillFile::create() {
                        std::chrono::system_clock::now().time_since_epoch().count();
     path_ = folder_ / fmt::format("{}{}-{:x}{}", prefix, getpid(), stamp, suffix);
     fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-    if (fd_ < 0) return tl::unexpected<Error>(file_error("create", path_, errno));
+    if (fd_ < 0) return tl::unexpected<Error>(file_error("cannot create", path_, errno));
     // Somebody who opens the store may have taken the file away before the lock was on it.
     struct stat status {};
     if (flock(fd_, LOCK_EX) == 0 && fstat(fd_, &status) == 0 && status.st_nlink > 0) break;
@@ -74,23 +88,22 @@ Status SpillFile::append(std::span<const Record> records) {
     if (auto made = create(); !made) return made;
   }
   std::string text;
-  for (const auto& record : records) text += to_json_line(record) + '\n';
-  std::size_t written = 0;
+  std::int64_t written = 0;
   int error = 0;
-  while (written < text.size() && error == 0) {
-    const ssize_t n = write(fd_, text.data() + written, text.size() - written);
-    if (n >= 0)
-      written += static_cast<std::size_t>(n);
-    else if (errno != EINTR)
-      error = errno;
+  for (std::size_t i = 0; i < records.size() && error == 0; ++i) {
+    text += to_json_line(records[i]) + '\n';
+    if (text.size() < block_bytes && i + 1 < records.size()) continue;
+    error = write_all(fd_, text);
+    written += static_cast<std::int64_t>(text.size());
+    text.clear();
   }
   if (error == 0 && fdatasync(fd_) != 0) error = errno;
   if (error == 0) {
-    bytes_ += static_cast<std::int64_t>(text.size());
+    bytes_ += written;
     return {};
   }
-  if (ftruncate(fd_, bytes_) != 0) return tl::unexpected<Error>(file_error("shorten", path_, errno));
-  return tl::unexpected<Error>(file_error("write", path_, error));
+  if (ftruncate(fd_, bytes_) != 0) return tl::unexpected<Error>(file_error("cannot shorten", path_, errno));
+  return tl::unexpected<Error>(file_error("cannot write", path_, error));
 }
 
 Status SpillFile::read(const std::function<void(const Record&)>& visit) const {
@@ -98,7 +111,7 @@ Status SpillFile::read(const std::function<void(const Record&)>& visit) const {
   const int error = for_each_line(fd_, [&](std::string_view line) {
     if (const auto record = from_json_line(line)) visit(*record);
   });
-  if (error != 0) return tl::unexpected<Error>(file_error("read", path_, error));
+  if (error != 0) return tl::unexpected<Error>(file_error("cannot read", path_, error));
   return {};
 }
 
@@ -120,7 +133,7 @@ Result<std::int64_t> LeftSpill::read(const std::function<void(const Record&)>& v
     else
       ++unreadable;
   });
-  if (error != 0) return tl::unexpected<Error>(file_error("read", path_, error));
+  if (error != 0) return tl::unexpected<Error>(file_error("cannot read", path_, error));
   return unreadable;
 }
 
@@ -137,7 +150,7 @@ std::vector<std::string> take_in_spills(const fs::path& folder,
   for (const auto& path : files) {
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-      if (errno != ENOENT) notes.push_back(file_error("open", path, errno).message());
+      if (errno != ENOENT) notes.push_back(file_error("cannot open", path, errno).message());
       continue;
     }
     struct stat status {};

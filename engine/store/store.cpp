@@ -58,14 +58,26 @@ class Sink final : public RunSink {
   const std::shared_ptr<Attachment> from_;
 };
 
+// What processes that are gone left in spill files: rows, and perhaps the completion record of a run that seems lost.
+void take_in_left_spills(SQLite::Database& db, const fs::path& workspace) {
+  const auto notes = store::take_in_spills(workspace / "runs", [&](const store::LeftSpill& left) {
+    return store::guarded(workspace, [&]() -> Result<std::int64_t> {
+      store::Applier applier(db);
+      return applier.take_in([&](const auto& visit) { return left.read(visit); });
+    });
+  });
+  for (const auto& note : notes) log_warning("{}", note);
+}
+
 class SqliteStore final : public Store {
  public:
   SqliteStore(const fs::path& workspace, std::unique_ptr<SQLite::Database> db, const StoreOptions& options)
-      : writer_(workspace, std::move(db), options) {}
+      : workspace_(workspace), writer_(workspace, std::move(db), options) {}
 
   Result<Claim> claim(const ClaimRequest& request, std::function<void(const std::string& why)> on_stop) override {
     store::ClaimedRow row;
     const Status done = writer_.call([&](SQLite::Database& db) -> Status {
+      if (request.resume) take_in_left_spills(db, workspace_);
       auto claimed = store::claim_run(db, request, store::this_owner(), store::unix_now());
       if (!claimed) return tl::unexpected(claimed.error());
       row = std::move(*claimed);
@@ -86,6 +98,7 @@ class SqliteStore final : public Store {
   Result<Claim::Kind> look(const ClaimRequest& request) override {
     Claim::Kind kind{};
     const Status done = writer_.call([&](SQLite::Database& db) -> Status {
+      take_in_left_spills(db, workspace_);
       auto claimed = store::claim_run(db, request, store::this_owner(), store::unix_now(), true);
       if (!claimed) return tl::unexpected(claimed.error());
       kind = claimed->claim.kind;
@@ -105,44 +118,24 @@ class SqliteStore final : public Store {
 
   Status end(const Claim& claim, const Completion& c) override {
     const auto& from = claim.hold->attachment;
-    writer_.push(from, store::EndRecord{c.state, c.cause, store::unix_now(), c.parameters, c.plan_bytes, c.peak_bytes,
-                                        c.tokens_per_second});
+    writer_.push(from, store::EndRecord{c.state, c.cause, store::unix_now(), c.step, c.tokens, c.seconds, c.parameters,
+                                        c.plan_bytes, c.peak_bytes, c.tokens_per_second});
     const Status stored = writer_.flush();
     writer_.detach(from);
     return stored;
   }
 
   void request_stop(const RunId& run) override {
-    writer_.post([run](SQLite::Database& db) {
-      try {
-        store::set_stop_requested(db, run);
-      } catch (const SQLite::Exception& e) {
-        log_warning("run {} could not be asked to stop: {}", run, e.what());
-      }
-    });
+    writer_.post([run](SQLite::Database& db) { store::set_stop_requested(db, run); });
   }
 
   Status flush() override { return writer_.flush(); }
   StoreHealth health() const override { return writer_.health(); }
 
  private:
+  const fs::path workspace_;
   Writer writer_;
 };
-
-// What processes that are gone left behind: rows in spill files first, for a completion record may be among them.
-Status recover(SQLite::Database& db, const fs::path& workspace) {
-  const auto notes = store::take_in_spills(workspace / "runs", [&](const store::LeftSpill& left) {
-    return store::guarded(workspace, [&]() -> Result<std::int64_t> {
-      store::Applier applier(db);
-      return applier.take_in([&](const auto& visit) { return left.read(visit); });
-    });
-  });
-  for (const auto& note : notes) log_warning("{}", note);
-  return store::guarded(workspace, [&]() -> Status {
-    for (const auto& note : store::mark_lost_runs(db, store::unix_now())) log_info("{}", note);
-    return {};
-  });
-}
 
 }  // namespace
 
@@ -152,10 +145,16 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& workspace, const Stor
   std::error_code ec;
   const fs::path folder = fs::absolute(workspace, ec);
   fs::create_directories(folder / "runs", ec);
-  if (ec) return tl::unexpected<Error>(file_error("create the workspace's folder", folder / "runs", ec.value()));
+  if (ec) return tl::unexpected<Error>(file_error("cannot create the workspace's folder", folder / "runs", ec.value()));
   auto db = store::open_for_writing(folder, {static_cast<int>(options.claim_timeout.count()), options.max_pages});
   if (!db) return tl::unexpected(db.error());
-  if (auto recovered = recover(**db, folder); !recovered) return tl::unexpected(recovered.error());
+  take_in_left_spills(**db, folder);
+  const Status marked = store::guarded(folder, [&]() -> Status {
+    for (const auto& note : store::mark_lost_runs(**db, store::unix_now())) log_info("{}", note);
+    return {};
+  });
+  // Readers see for themselves what is lost: a disk that is full must not keep anybody out.
+  if (!marked) log_warning("{}", marked.error().message());
   (*db)->setBusyTimeout(static_cast<int>(options.busy_timeout.count()));
   return std::make_unique<SqliteStore>(folder, std::move(*db), options);
 }

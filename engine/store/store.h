@@ -60,6 +60,8 @@ struct Claim {
 struct Completion {
   RunState state = RunState::finished;
   std::string cause;
+  std::int64_t step = 0, tokens = 0;  // done in all; 0: as the recorded steps say
+  double seconds = 0;
   std::int64_t parameters = 0, plan_bytes = 0, peak_bytes = 0;
   double tokens_per_second = 0;
 };

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds housekeeping_interval{1000};
 constexpr std::chrono::milliseconds retry_interval{250};
+constexpr std::chrono::milliseconds longest_retry_interval{5000};
 constexpr int checkpoint_timeout_ms = 200;
 
 std::int64_t rows_of(const std::vector<Record>& records) {
@@ -83,7 +84,16 @@ void Writer::pulse(const std::shared_ptr<Attachment>& from, const std::function<
 void Writer::post(std::function<void(SQLite::Database&)> task) {
   {
     std::lock_guard lock(mutex_);
-    tasks_.push_back({std::move(task), false});
+    tasks_.push_back({[task = std::move(task), this](SQLite::Database& db) {
+                        db.setBusyTimeout(static_cast<int>(options_.claim_timeout.count()));
+                        try {
+                          task(db);
+                        } catch (const std::exception& e) {
+                          log_warning("the store: {}", e.what());
+                        }
+                        db.setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
+                      },
+                      false});
   }
   wake_.notify_one();
 }
@@ -106,13 +116,13 @@ Status Writer::call(const std::function<Status(SQLite::Database&)>& task) {
     std::lock_guard lock(mutex_);
     tasks_.push_back({[&task, done, this](SQLite::Database& db) {
                         Status status;
+                        db.setBusyTimeout(static_cast<int>(options_.claim_timeout.count()));
                         try {
-                          db.setBusyTimeout(static_cast<int>(options_.claim_timeout.count()));
                           status = guarded(workspace_, [&] { return task(db); });
-                          db.setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
                         } catch (const std::exception& e) {
                           status = failed(e.what());
                         }
+                        db.setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
                         done->set_value(status);
                       },
                       false});
@@ -155,7 +165,9 @@ bool Writer::wait_for_work(std::vector<Task>& tasks, Attachments& attached) {
     if (closing_ || !tasks_.empty()) break;
     auto due = Clock::time_point::max();
     if (unavailable_since_ || !spill_.empty()) due = std::max(next_try_, now);
-    if (oldest_ && !unavailable_since_) due = std::min(due, *oldest_ + options_.commit_interval);
+    // What comes after a pause is committed at once, what comes thick and fast in batches.
+    if (oldest_ && !unavailable_since_)
+      due = std::min(due, std::max(*oldest_, last_commit_ + options_.commit_interval));
     if (!attached_.empty()) due = std::min(due, last_housekeeping_ + housekeeping_interval);
     if (!unavailable_since_ && (queued_rows_ >= options_.commit_rows || soon_)) break;
     if (due <= now) break;
@@ -207,7 +219,13 @@ bool Writer::turn() {
     std::lock_guard lock(mutex_);
     for (const auto& a : attached) lost |= a->lost_rows > 0;
   }
-  if (!pending_.empty() || !pulses_.empty() || !spill_.empty() || lost) commit(attached, drain);
+  if (!pending_.empty() || !pulses_.empty() || !spill_.empty() || lost) {
+    if (!unavailable_since_ || drain || !tasks.empty() || Clock::now() >= next_try_)
+      commit(attached, drain);
+    else if (out_of_patience())
+      spill_pending();
+    put_pulses_back();
+  }
   poll_stops(attached);
   for (auto& task : tasks) task.run(*db_);
   if (const auto now = Clock::now(); now - last_housekeeping_ >= housekeeping_interval) {
@@ -223,6 +241,7 @@ bool Writer::turn() {
 void Writer::commit(const Attachments& attached, bool drain) {
   const auto give_up = Clock::now() + options_.patience;
   for (;;) {
+    const auto begin = Clock::now();
     try {
       SQLite::Transaction transaction(*db_, SQLite::TransactionBehavior::IMMEDIATE);
       applier_->begin();
@@ -242,6 +261,8 @@ void Writer::commit(const Attachments& attached, bool drain) {
       for (const auto& [a, rows_lost] : reported) a->lost_rows -= rows_lost;
       health_.lost_rows += unplaced;
       health_.spilled_rows = 0;
+      last_commit_ = Clock::now();
+      retry_after_ = retry_interval;
       if (unavailable_since_) log_info("the store is available again; all rows are written");
       health_.available = true;
       health_.problem.clear();
@@ -251,37 +272,40 @@ void Writer::commit(const Attachments& attached, bool drain) {
       const auto* sqlite = dynamic_cast<const SQLite::Exception*>(&e);
       const Error error = sqlite ? database_error(*sqlite, workspace_) : Error{Error::Kind::failed, e.what(), {}};
       applier_->forget();
-      unavailable(error, drain && Clock::now() >= give_up);
+      // A full disk makes every attempt do all its work in vain: they become rarer.
+      if (Clock::now() - begin > retry_interval / 10) retry_after_ = std::min(2 * retry_after_, longest_retry_interval);
+      unavailable(error);
+      if (out_of_patience() || (drain && Clock::now() >= give_up)) spill_pending();
       // Whoever waits for all to be written waits as long as patience lasts, then what is left is spilled.
       if (!drain || Clock::now() >= give_up) break;
       std::this_thread::sleep_for(std::min(retry_interval, options_.patience));
     }
   }
-  put_pulses_back();
 }
 
-void Writer::unavailable(const Error& error, bool drain) {
+bool Writer::out_of_patience() const {
+  return unavailable_since_ && Clock::now() - *unavailable_since_ >= options_.patience;
+}
+
+void Writer::unavailable(const Error& error) {
   const auto now = Clock::now();
-  next_try_ = now + retry_interval;
+  next_try_ = now + retry_after_;
   if (!unavailable_since_) {
     unavailable_since_ = now;
     log_warning("the store cannot be written for now: {}; training goes on", error.message());
   }
-  {
-    std::lock_guard lock(mutex_);
-    health_.available = false;
-    health_.problem = error.message();
-  }
-  if (drain || now - *unavailable_since_ >= options_.patience) spill_pending(error);
+  std::lock_guard lock(mutex_);
+  health_.available = false;
+  health_.problem = problem_ = error.message();
 }
 
-void Writer::spill_pending(const Error& reason) {
+void Writer::spill_pending() {
   if (pending_.empty()) return;
   const bool first = spill_.empty();
   const std::int64_t rows = rows_of(pending_);
   if (const auto spilled = spill_.append(pending_); !spilled) {
     std::lock_guard lock(mutex_);
-    health_.problem = fmt::format("{}; and {}", reason.message(), spilled.error().message());
+    health_.problem = fmt::format("{}; and {}", problem_, spilled.error().message());
     return;
   }
   if (first) log_warning("rows go to {} until the store can be written", spill_.path().string());
@@ -369,8 +393,8 @@ void Writer::poll_stops(const Attachments& attached) {
       return;  // the next poll will tell
     }
     if (why.empty()) continue;
-    a->stop_told = true;
     if (a->on_stop) a->on_stop(why);
+    a->stop_told = true;
   }
 }
 

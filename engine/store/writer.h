@@ -81,8 +81,9 @@ class Writer {
   LostRows report_lost(const Attachments& attached);
   void put_pulses_back();
   void poll_stops(const Attachments& attached);
-  void unavailable(const Error& error, bool drain);
-  void spill_pending(const Error& reason);
+  void unavailable(const Error& error);
+  bool out_of_patience() const;
+  void spill_pending();
   void limit_wal();
 
   const std::filesystem::path workspace_;
@@ -101,7 +102,9 @@ class Writer {
   };
   std::vector<TakenPulse> pulses_;
   std::optional<Clock::time_point> unavailable_since_;
-  Clock::time_point next_try_{}, last_housekeeping_{};
+  std::string problem_;
+  std::chrono::milliseconds retry_after_{250};
+  Clock::time_point next_try_{}, last_commit_{}, last_housekeeping_{};
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

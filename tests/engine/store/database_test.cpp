@@ -264,6 +264,7 @@ TEST(Database, AReaderWithoutLocksFollowsTheFile) {
       for (const auto& entry : fs::directory_iterator(folder.path()))
         if (entry.is_regular_file()) fs::permissions(entry.path(), fs::perms(0644));
       ChildProcess child({"write", folder.path().string(), test_id(2), "3"});
+      child.close_input();
       EXPECT_EQ(child.wait(), 0);
     }
     EXPECT_EQ(write(go[1], "g", 1), 1);

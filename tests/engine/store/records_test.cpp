@@ -17,7 +17,7 @@ TEST(Records, EveryKindReadsBackExactly) {
       {key, EventRecord{5, 7, 1.5, RunEvent::Kind::checkpoint, "quotes \" and\nlines and ünïcode"}},
       {key, FactRecord{"unigram_entropy", 5e-324}},
       {key, ResumedRecord{40}},
-      {key, EndRecord{RunState::paused, "stopped", 2.5, 1, 2, 3, 4.5}},
+      {key, EndRecord{RunState::paused, "stopped", 2.5, 40, 400, 1.5, 1, 2, 3, 4.5}},
   };
   for (const auto& record : records) {
     const std::string line = to_json_line(record);

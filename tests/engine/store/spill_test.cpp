@@ -182,7 +182,7 @@ TEST(Spill, LateRowsOfAnEarlierProcessFillOnlyWhatIsStillTheirs) {
         "\n";
   text += to_json_line({{test_id(1), 1}, store::EventRecord{50, 5, 1, RunEvent::Kind::spike, "spike"}}) + "\n";
   text += to_json_line({{test_id(1), 1}, store::EventRecord{51, 5, 1, RunEvent::Kind::info, "note"}}) + "\n";
-  text += to_json_line({{test_id(1), 1}, store::EndRecord{RunState::finished, "", 1, 0, 0, 0, 0}}) + "\n";
+  text += to_json_line({{test_id(1), 1}, store::EndRecord{RunState::finished, "", 1, 0, 0, 0, 0, 0, 0, 0}}) + "\n";
   put_file(folder / "runs" / "spill-1-a.jsonl", text);
   const auto before = must(must(open_store_reader(folder.path()))->series_epoch(test_id(1)));
   must(Store::open(folder.path()));
@@ -197,6 +197,21 @@ TEST(Spill, LateRowsOfAnEarlierProcessFillOnlyWhatIsStillTheirs) {
   const auto events = must(reader->events(test_id(1), 0, 100));
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].event.text, "note");
+}
+
+TEST(Spill, ACompletionThatWasSpilledCountsBeforeTheRunIsContinued) {
+  const TemporaryFolder folder;
+  auto store = must(Store::open(folder.path()));
+  {
+    ChildProcess child({"hold", folder.path().string(), test_id(1)});
+    ASSERT_EQ(child.line(), "holding");
+  }  // killed, with this in its spill file
+  put_file(folder / "runs" / "spill-1-a.jsonl",
+           to_json_line({{test_id(1), 1}, store::StepRecord{1, 1, 1, 1, {{"loss", 2}}}}) + "\n" +
+               to_json_line({{test_id(1), 1}, store::EndRecord{RunState::finished, "", 1, 1, 1, 1, 0, 0, 0, 0}}) +
+               "\n");
+  EXPECT_EQ(must(store->claim(test_request(1, true), {})).kind, Claim::Kind::already_finished);
+  EXPECT_TRUE(spill_files(folder / "runs").empty());
 }
 
 TEST(Spill, RowsOfAnUnknownRunAreKept) {

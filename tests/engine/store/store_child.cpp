@@ -1,5 +1,5 @@
 // A process for the store's tests. Usage:
-//   store_child write WORKSPACE RUN STEPS   trains run RUN for STEPS steps, then ends it
+//   store_child write WORKSPACE RUN STEPS   trains run RUN for STEPS steps from the end of its input on, then ends it
 //   store_child forever WORKSPACE RUN       goes on until killed, with a checkpoint event every 10 steps; prints a line
 //   per 100 steps store_child hold WORKSPACE RUN          claims RUN, beats once, prints "stop" when asked to stop, and
 //   ends at the end of its input store_child lock WORKSPACE              holds an exclusive lock until the end of its
@@ -63,6 +63,7 @@ int train(const std::string& verb, const std::string& workspace, const std::stri
     wait_for_end_of_input();
   } else {
     say("writing");
+    if (verb == "write") wait_for_end_of_input();
     std::int64_t step = claim->step;
     if (claim->kind == Claim::Kind::continued) sink->resumed_after(step);
     for (std::int64_t n = 0; verb == "forever" || n < steps; ++n) {

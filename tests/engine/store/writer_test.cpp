@@ -84,6 +84,9 @@ TEST(Writer, EndIsRecordedWithItsFigures) {
   sink->progress({"training", {}, 100, 100});
   must(store->end(claim, {.state = RunState::failed,
                           .cause = "loss is NaN",
+                          .step = 3,
+                          .tokens = 30,
+                          .seconds = 1.25,
                           .parameters = 11,
                           .plan_bytes = 22,
                           .peak_bytes = 33,
@@ -92,6 +95,10 @@ TEST(Writer, EndIsRecordedWithItsFigures) {
   EXPECT_EQ(run.state, RunState::failed);
   EXPECT_EQ(run.cause, "loss is NaN");
   EXPECT_GT(run.finished, 0);
+  // Not every step has a row; the end knows better.
+  EXPECT_EQ(run.step, 3);
+  EXPECT_EQ(run.tokens, 30);
+  EXPECT_EQ(run.seconds, 1.25);
   EXPECT_EQ(run.parameters, 11);
   EXPECT_EQ(run.plan_bytes, 22);
   EXPECT_EQ(run.peak_bytes, 33);

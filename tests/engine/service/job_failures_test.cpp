@@ -1,0 +1,199 @@
+// Jobs that do not end as they should.
+#include <new>
+
+#include "tests/engine/service/service_testing.h"
+
+namespace stacklab {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Failure = ServiceTest;
+
+TEST_F(Failure, WhatATrainerThrowsIsTheRunsCause) {
+  const std::vector<std::pair<std::function<void()>, std::string>> throwers = {
+      {[] { throw std::bad_alloc(); }, "out of memory"},
+      {[] { throw std::runtime_error("the kernel said no"); }, "the kernel said no"},
+      {[] { throw 5; }, "unknown reason"},
+  };
+  JobSteps throwing = steps();
+  std::function<void()> now;
+  throwing.train = [&](const TrainRequest&, const Corpus&, RunSink& sink, std::stop_token) -> Result<TrainResult> {
+    sink.metrics(test_metrics(1, 2));
+    now();
+    return TrainResult{};
+  };
+  auto service = open(std::move(throwing));
+  int n = 0;
+  for (const auto& [thrower, words] : throwers) {
+    now = thrower;
+    const RunConfig config = tiny_config("run", ++n);
+    const auto outcome = run(*service, config);
+    EXPECT_EQ(outcome.state, RunState::failed);
+    ASSERT_TRUE(outcome.error);
+    EXPECT_NE(outcome.error->what.find(words), std::string::npos) << outcome.error->message();
+    const auto stored_run = stored(config);
+    EXPECT_EQ(stored_run.state, RunState::failed);
+    EXPECT_NE(stored_run.cause.find(words), std::string::npos) << stored_run.cause;
+    EXPECT_EQ(stored_run.step, 1);
+  }
+}
+
+TEST_F(Failure, WhatTheCorpusThrowsIsTheJobsError) {
+  JobSteps throwing = steps();
+  bool memory = true;
+  throwing.ensure_corpus = [&](std::string_view, const fs::path&, const CorpusProgress&,
+                               std::stop_token) -> Result<Corpus> {
+    if (memory) throw std::bad_alloc();
+    throw std::runtime_error("no such mirror");
+  };
+  auto service = open(std::move(throwing));
+  EXPECT_EQ(run(*service, tiny_config()).error->what, "out of memory");
+  memory = false;
+  EXPECT_EQ(run(*service, tiny_config()).error->what, "no such mirror");
+  EXPECT_TRUE(must(must(service->reader())->runs()).empty());
+}
+
+TEST_F(Failure, ATrainersErrorIsKeptWithItsRemedy) {
+  JobSteps failing = steps();
+  failing.train = [&](const TrainRequest&, const Corpus&, RunSink&, std::stop_token) -> Result<TrainResult> {
+    return failed("the loss is NaN at step 3", "lower optim.adam_lr");
+  };
+  auto service = open(std::move(failing));
+  const auto outcome = run(*service, tiny_config());
+  EXPECT_EQ(outcome.state, RunState::failed);
+  EXPECT_EQ(outcome.error->remedy, "lower optim.adam_lr");
+  EXPECT_EQ(stored(tiny_config()).cause, "the loss is NaN at step 3 (lower optim.adam_lr)");
+  // A failed run can be tried again, when somebody says so.
+  EXPECT_EQ(run(*service, tiny_config()).error->kind, Error::Kind::refused);
+  service = open();
+  EXPECT_EQ(outcome_of(*service, service->resume(config_hash(tiny_config()))).state, RunState::finished);
+}
+
+TEST_F(Failure, AnInvalidConfigIsRefusedBeforeAnything) {
+  auto service = open();
+  RunConfig config = tiny_config();
+  config.train.tokens = 0;
+  const auto outcome = run(*service, config);
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->kind, Error::Kind::usage);
+  EXPECT_NE(outcome.error->what.find("train.tokens"), std::string::npos) << outcome.error->message();
+  EXPECT_EQ(corpora_, 0);
+}
+
+TEST_F(Failure, ACorpusThatCannotBeHadFailsWithoutARow) {
+  JobSteps offline = steps();
+  offline.ensure_corpus = [&](std::string_view name, const fs::path&, const CorpusProgress&,
+                              std::stop_token) -> Result<Corpus> {
+    return failed("no network for " + std::string(name), "try later");
+  };
+  auto service = open(std::move(offline));
+  const auto outcome = run(*service, tiny_config());
+  EXPECT_EQ(outcome.state, RunState::failed);
+  EXPECT_EQ(outcome.error->message(), "no network for sample (try later)");
+  EXPECT_EQ(outcome.run, "");
+  EXPECT_TRUE(must(must(service->reader())->runs()).empty());
+  const auto both = run(*service, tiny_config(), {.resume = false, .max_steps = 0, .fallback_corpus = "spare"});
+  EXPECT_NE(both.error->what.find("no network for sample"), std::string::npos) << both.error->message();
+  EXPECT_NE(both.error->what.find("no network for spare"), std::string::npos) << both.error->message();
+}
+
+TEST_F(Failure, TheFallbackCorpusMakesAnotherRunThatSaysSo) {
+  JobSteps offline = steps();
+  offline.ensure_corpus = [&](std::string_view name, const fs::path& where, const CorpusProgress&,
+                              std::stop_token) -> Result<Corpus> {
+    if (name == "sample") return failed("no network", "try later");
+    return make_sample(name, where);
+  };
+  auto service = open(std::move(offline));
+  trainer_.pause_at = 2;
+  const auto job = service->submit(tiny_config(), {.resume = false, .max_steps = 0, .fallback_corpus = "spare"});
+  trainer_.wait_until_paused();
+  EXPECT_NE(service->jobs().at(0)->progress.detail.find("spare in place of sample"), std::string::npos)
+      << service->jobs().at(0)->progress.detail;
+  trainer_.go_on();
+  const auto outcome = outcome_of(*service, job);
+  EXPECT_FALSE(outcome.error);
+  RunConfig used = tiny_config();
+  used.data.corpus = "spare";
+  EXPECT_EQ(outcome.run, config_hash(used));
+  EXPECT_EQ(must(parse_config(stored(used).config_json, "stored")).data.corpus, "spare");
+  const auto events = must(must(service->reader())->events(outcome.run, 0, 10));
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events[0].event.kind, RunEvent::Kind::warning);
+  EXPECT_NE(events[0].event.text.find("no network"), std::string::npos) << events[0].event.text;
+  // Again, still without network: the same run, done already.
+  const auto again = run(*service, tiny_config(), {.resume = false, .max_steps = 0, .fallback_corpus = "spare"});
+  EXPECT_TRUE(again.already_finished);
+  EXPECT_EQ(trainer_.calls, 1);
+}
+
+TEST_F(Failure, AStopWhileTheCorpusIsMadeLeavesNoRow) {
+  JobSteps slow = steps();
+  std::atomic<bool> begun = false;
+  slow.ensure_corpus = [&](std::string_view, const fs::path&, const CorpusProgress& progress,
+                           std::stop_token stop) -> Result<Corpus> {
+    progress("fetching", 10, 100);
+    begun = true;
+    while (!stop.stop_requested()) std::this_thread::yield();
+    return stopped("the fetch was stopped");
+  };
+  auto service = open(std::move(slow));
+  const auto job = service->submit(tiny_config(), {.resume = false, .max_steps = 0, .fallback_corpus = "spare"});
+  while (!begun) std::this_thread::yield();
+  const auto snapshot = service->jobs().at(0);
+  EXPECT_EQ(snapshot->progress.phase, "text");
+  EXPECT_EQ(snapshot->progress.detail, "fetching");
+  EXPECT_EQ(snapshot->progress.done, 10);
+  EXPECT_EQ(snapshot->progress.total, 100);
+  service->stop_job(job);
+  const auto outcome = outcome_of(*service, job);
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->kind, Error::Kind::stopped);
+  EXPECT_TRUE(must(must(service->reader())->runs()).empty());
+}
+
+TEST_F(Failure, ARunFolderThatCannotBeMadeIsNamed) {
+  auto service = open();
+  const RunConfig config = tiny_config();
+  put_file(workspace() / "runs" / ("tiny-" + config_hash(config)), "in the way");
+  const auto outcome = run(*service, config);
+  EXPECT_EQ(outcome.state, RunState::failed);
+  EXPECT_NE(outcome.error->what.find("tiny-" + config_hash(config)), std::string::npos) << outcome.error->message();
+  EXPECT_EQ(stored(config).state, RunState::failed);
+  EXPECT_EQ(trainer_.calls, 0);
+}
+
+TEST_F(Failure, ACompletionThatCannotBeRecordedIsAFailure) {
+  StoreOptions options;
+  options.max_pages = 30;
+  options.patience = std::chrono::milliseconds(0);
+  JobSteps wordy = steps();
+  wordy.train = [&](const TrainRequest&, const Corpus&, RunSink& sink, std::stop_token) -> Result<TrainResult> {
+    fs::rename(workspace() / "runs", workspace() / "runs away");
+    for (int step = 1; step <= 20000; ++step) sink.metrics(test_metrics(step, step));
+    TrainResult result;
+    result.steps = 20000;
+    result.complete = true;
+    return result;
+  };
+  auto service = must(open_job_service(workspace(), std::move(wordy), options));
+  const auto outcome = run(*service, tiny_config());
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->kind, Error::Kind::failed);
+  EXPECT_NE(outcome.error->what.find("could not be recorded"), std::string::npos) << outcome.error->message();
+  fs::rename(workspace() / "runs away", workspace() / "runs");
+}
+
+TEST_F(Failure, AWorkspaceThatIsNoFolderIsNamed) {
+  put_file(folder_ / "file", "x");
+  const auto service = JobService::open(folder_ / "file");
+  ASSERT_FALSE(service);
+  EXPECT_NE(service.error().what.find((folder_ / "file").string()), std::string::npos) << service.error().message();
+  const auto reader = JobService::open_reader(folder_ / "nowhere");
+  ASSERT_FALSE(reader);
+  EXPECT_NE(reader.error().what.find("there is no workspace"), std::string::npos) << reader.error().message();
+}
+
+}  // namespace
+}  // namespace stacklab

@@ -1,0 +1,113 @@
+// A disk that fills up while a run reports, and has room again later. In child processes, for the limits hold for a
+// whole process.
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include <iostream>
+#include <thread>
+
+#include "tests/engine/store/store_testing.h"
+
+namespace stacklab {
+namespace {
+
+constexpr int skip_code = 77;
+
+int in_child(const std::function<int()>& scenario) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int code = 99;
+    try {
+      code = scenario();
+    } catch (const std::exception& e) {
+      std::cerr << e.what() << "\n";
+    }
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Reports far more than fits, then make_room, then everything must be there. Returns an exit code that names the line
+// that failed.
+int fill_and_recover(const std::filesystem::path& workspace, const std::function<bool()>& make_room) {
+  constexpr int steps = 20000;
+  StoreOptions options;
+  options.patience = std::chrono::milliseconds(0);
+  auto opened = Store::open(workspace, options);
+  if (!opened) {
+    std::cerr << opened.error().message() << "\n";
+    return 1;
+  }
+  auto& store = *opened;
+  auto claim = store->claim(test_request(1), {});
+  if (!claim) return 2;
+  const auto sink = store->sink(*claim);
+  for (int step = 1; step <= steps; ++step) sink->metrics(test_metrics(step, step));
+  const Status full = store->flush();
+  if (store->health().available) return 3;
+  if (full) return 4;  // neither data base nor spill file can hold so much here
+  if (store->health().held_rows == 0) return 5;
+  std::cerr << full.error().message() << "\n";
+  // Readers go on reading what there is.
+  auto reader = open_store_reader(workspace);
+  if (!reader || !(*reader)->run(test_id(1))) return 6;
+  if (!make_room()) return 7;
+  if (!store->end(*claim, {.state = RunState::finished, .cause = {}})) return 8;
+  while (!store->health().available) std::this_thread::yield();
+  if (!store->flush() || store->health().lost_rows != 0) return 9;
+  const auto points = (*reader)->series(test_id(1), "loss", 0, 1 << 30);
+  if (!points || points->size() != steps) return 10;
+  return (*reader)->run(test_id(1))->state == RunState::finished ? 0 : 11;
+}
+
+TEST(FullDisk, RowsWaitInMemoryUntilThereIsRoom) {
+  const TemporaryFolder folder;
+  const int code = in_child([&] {
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return skip_code;
+    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) return skip_code;
+    return fill_and_recover(
+        folder.path(), [&] { return mount("tmpfs", folder.path().c_str(), "tmpfs", MS_REMOUNT, "size=64m") == 0; });
+  });
+  if (code == skip_code) GTEST_SKIP() << "a small file system cannot be mounted here";
+  EXPECT_EQ(code, 0);
+}
+
+TEST(FullDisk, AFileSizeLimitIsAnErrorNotAnEnd) {
+  const TemporaryFolder folder;
+  const int code = in_child([&] {
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = 400 << 10;
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 20;
+    return fill_and_recover(folder.path(), [&] {
+      limit.rlim_cur = limit.rlim_max;
+      return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+    });
+  });
+  EXPECT_EQ(code, 0);
+}
+
+TEST(FullDisk, AStoreThatCannotBeMadeSaysWhy) {
+  const TemporaryFolder folder;
+  const int code = in_child([&] {
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return skip_code;
+    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=16k") != 0) return skip_code;
+    put_file(folder / "filler", std::string(1 << 20, 'x'));
+    const auto store = Store::open(folder.path());
+    if (store) return 1;
+    std::cerr << store.error().message() << "\n";
+    const bool named = store.error().what.find("disk is full") != std::string::npos &&
+                       store.error().what.find(folder.path().string()) != std::string::npos;
+    return named && !store.error().remedy.empty() ? 0 : 2;
+  });
+  if (code == skip_code) GTEST_SKIP() << "a small file system cannot be mounted here";
+  EXPECT_EQ(code, 0);
+}
+
+}  // namespace
+}  // namespace stacklab
