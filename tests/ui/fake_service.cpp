@@ -38,8 +38,12 @@ class FakeReader final : public StoreReader {
                                [](std::int64_t s, const SeriesPoint& p) { return s < p.step; });
     return std::vector<SeriesPoint>(it, it + std::min<std::ptrdiff_t>(limit, points.end() - it));
   }
-  Result<std::vector<StepRow>> steps(const RunId&, std::int64_t, std::int64_t) override {
-    return std::vector<StepRow>();
+  Result<std::vector<StepRow>> steps(const RunId& run, std::int64_t after, std::int64_t limit) override {
+    const auto points = series(run, "loss", after, limit);
+    if (!points) return tl::unexpected(points.error());
+    std::vector<StepRow> rows;
+    for (const SeriesPoint& p : *points) rows.push_back({p.step, p.step * 4096, static_cast<double>(p.step) * 0.3, 0});
+    return rows;
   }
   Result<std::int64_t> series_epoch(const RunId& run) override {
     const std::lock_guard lock(w_->mutex_);

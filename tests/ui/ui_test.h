@@ -8,6 +8,7 @@
 #include <QEventLoop>
 #include <QImage>
 #include <QTest>
+#include <QTimer>
 #include <QWidget>
 #include <functional>
 
@@ -16,9 +17,11 @@ namespace stacklab::ui {
 // Runs the event loop until it holds; false after a time that no machine should need.
 inline bool wait_until(const std::function<bool()>& holds, int most_ms = 30000) {
   const QDeadlineTimer deadline(most_ms);
+  QTimer wake;  // looks again even when nothing happens
+  wake.start(10);
   while (!holds()) {
     if (deadline.hasExpired()) return false;
-    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents | QEventLoop::AllEvents, 20);
+    QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents | QEventLoop::AllEvents);
   }
   return true;
 }

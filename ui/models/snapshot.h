@@ -40,6 +40,9 @@ struct WorkspaceSnapshot {
 };
 using WorkspaceSnapshotPtr = std::shared_ptr<const WorkspaceSnapshot>;
 
+// Not a metric of the store, but the time spent in the run at each step, in seconds.
+inline constexpr const char* seconds_series = "@seconds";
+
 struct SeriesKey {
   std::string run, metric;
   bool operator==(const SeriesKey&) const = default;

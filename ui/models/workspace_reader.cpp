@@ -151,6 +151,16 @@ void WorkspaceReader::read_runs(WorkspaceSnapshot& snapshot) {
   }
 }
 
+Result<std::vector<SeriesPoint>> WorkspaceReader::read_points(const SeriesKey& key, std::int64_t after) {
+  if (key.metric != seconds_series) return reader_->series(key.run, key.metric, after, options_.chunk_points);
+  auto steps = reader_->steps(key.run, after, options_.chunk_points);
+  if (!steps) return tl::unexpected(steps.error());
+  std::vector<SeriesPoint> points;
+  points.reserve(steps->size());
+  for (const StepRow& row : *steps) points.push_back({row.step, row.process_seconds});
+  return points;
+}
+
 bool WorkspaceReader::read_series() {
   for (auto& [key, followed] : followed_) {
     const auto epoch = reader_->series_epoch(key.run);
@@ -164,13 +174,13 @@ bool WorkspaceReader::read_series() {
       if (hurry_) return false;
       // The window takes chunks one by one between its other work; never let them pile up.
       if (chunks_in_flight_ >= most_in_flight) return false;
-      auto points = reader_->series(key.run, key.metric, followed.last_step, options_.chunk_points);
+      auto points = read_points(key, followed.last_step);
       if (!points) {
         error_ = text(points.error().message());
         break;
       }
       const bool complete = static_cast<std::int64_t>(points->size()) < options_.chunk_points;
-      if (!points->empty() || followed.restart) {
+      if (!points->empty() || followed.restart || complete != followed.complete) {
         auto chunk = std::make_shared<SeriesChunk>();
         chunk->generation = followed.generation;
         chunk->key = key;
@@ -184,6 +194,7 @@ bool WorkspaceReader::read_series() {
         }
         if (!points->empty()) followed.last_step = points->back().step;
         followed.restart = false;
+        followed.complete = complete;
         ++chunks_in_flight_;
         emit chunk_ready(std::move(chunk));
       }

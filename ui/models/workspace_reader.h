@@ -48,7 +48,8 @@ class WorkspaceReader : public QObject {
   struct Followed {
     std::uint64_t generation = 0;
     std::int64_t epoch = -1;
-    bool restart = false;  // the window is still to be told
+    bool restart = false;   // the window is still to be told
+    bool complete = false;  // and knows that it has all there is
     std::int64_t last_step = std::numeric_limits<std::int64_t>::min();
   };
 
@@ -56,6 +57,7 @@ class WorkspaceReader : public QObject {
   void pump();
   void read_runs(WorkspaceSnapshot& snapshot);
   void read_jobs(WorkspaceSnapshot& snapshot);
+  Result<std::vector<SeriesPoint>> read_points(const SeriesKey& key, std::int64_t after);
   bool read_series();  // false: left early, more is waiting
   void read_events();
   void read_system();

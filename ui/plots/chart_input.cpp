@@ -13,6 +13,7 @@ namespace stacklab::ui {
 namespace {
 
 constexpr double drag_threshold = 5;
+constexpr double snap_within = 30;
 // A drag flatter than this zooms in x alone.
 constexpr double flat_drag = 12;
 
@@ -73,8 +74,12 @@ Readout CurveChart::readout(double x, std::optional<double> y_pixel) const {
     const double axis = setup_.log_y ? std::log10(shown) : shown;
     row.distance = y_pixel && std::isfinite(axis) ? std::abs(frame_.py(axis) - *y_pixel) : 1e9;
     result.rows.push_back(row);
-    if (result.aside.isEmpty() && live->curve.tokens_per_step > 0)
+    if (result.aside.isEmpty() && live->curve.tokens_per_step > 0) {
       result.aside = tr("%1 tokens").arg(format_amount(live->curve.tokens_per_step * x));
+      const Series* seconds = live->curve.seconds.get();
+      if (seconds && !seconds->empty() && x <= seconds->xs().back())
+        result.aside += tr(", %1").arg(format_duration(seconds->ys()[seconds->nearest(x)]));
+    }
   }
   std::stable_sort(result.rows.begin(), result.rows.end(),
                    [](const auto& a, const auto& b) { return a.distance < b.distance; });
@@ -89,7 +94,12 @@ void CurveChart::hover(const QPointF& position) {
     hide_tip();
     return;
   }
-  const auto x = snapped(x_at(position.x()));
+  auto x = snapped(x_at(position.x()));
+  if (x) {
+    // Far from any point the crosshair stays at the cursor, and the tip says who has no value there.
+    const double axis = shared_->log_x() ? std::log10(*x) : *x;
+    if (std::abs(frame_.px(axis) - position.x()) > snap_within) x = std::round(x_at(position.x()));
+  }
   shared_->set_crosshair(x);
   if (x)
     show_tip(position);

@@ -38,6 +38,7 @@ ChartPanel::ChartPanel(ChartSetup setup, SharedView* shared, QWidget* parent) : 
   zoomed_ = make_badge("info", {});
   menu_button_ = new QToolButton(this);
   menu_button_->setIcon(icon(QStringLiteral("view-more"), Token::text2));
+  scale_icon(menu_button_);
   menu_button_->setAccessibleName(tr("Menu of the %1 panel").arg(setup.title));
   menu_button_->setToolTip(tr("Export, table, axes"));
   header->addWidget(title);
@@ -86,7 +87,7 @@ QToolButton* ChartPanel::make_badge(const char* kind, const QString& icon_name) 
   auto* badge = new QToolButton(this);
   badge->setProperty("badge", QString::fromLatin1(kind));
   badge->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
-  badge->setIconSize(QSize(12, 12));
+  scale_icon(badge, 12);
   if (!icon_name.isEmpty()) badge->setIcon(icon(icon_name, qstrcmp(kind, "bad") == 0 ? Token::bad : Token::warn));
   badge->hide();
   return badge;

@@ -14,6 +14,7 @@ namespace stacklab::ui {
 namespace {
 
 constexpr int period_ms = 100;
+constexpr double largest_drawn = 1e300;
 // Pieces of one curve that are lines of their own; a curve torn into more shows the shorter ones as dots.
 constexpr std::size_t most_pieces = 48;
 
@@ -73,6 +74,7 @@ CurveChart::CurveChart(ChartSetup setup, SharedView* shared, QWidget* parent)
   setMinimumSize(120, 90);
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
   setAccessibleName(tr("%1 chart").arg(setup_.title));
+  viewport()->setAccessibleName(accessibleName());
   // Qt Charts puts its lines above 0; the grid goes below them, the rest above.
   grid_ = new GridItem(c, frame_, -0.5);
   marks_ = new MarksItem(c, frame_, 100);
@@ -216,6 +218,7 @@ AxisRange CurveChart::fit_y(AxisRange x_data) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   const auto take = [&](double value) {
     if (!std::isfinite(value) || (log && value <= 0)) return;
+    value = std::clamp(value, -largest_drawn, largest_drawn);  // the span of an axis must be finite too
     low = std::min(low, value);
     high = std::max(high, value);
   };

@@ -30,7 +30,8 @@ struct Curve {
   bool smooth = true;       // false: shown as it is, whatever the smoothing
   bool points = false;      // hollow circles instead of a line, never smoothed
   bool focused = false;
-  double tokens_per_step = 0;  // 0: unknown
+  std::shared_ptr<const Series> seconds = {};  // time spent at each step; may be absent
+  double tokens_per_step = 0;                  // 0: unknown
   std::shared_ptr<const Series> series;
 };
 

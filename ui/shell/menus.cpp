@@ -29,7 +29,7 @@ void MainWindow::build_menus() {
   QAction* start = add_action(file, tr("Start a run from a &config…"), QKeySequence::Open, [this] { choose_config(); });
   start->setEnabled(static_cast<bool>(options_.load_config));
   file->addSeparator();
-  add_action(file, tr("Save panels as &picture…"), keys("Ctrl+Shift+P"), [this] { monitor_->ask_export_picture(); });
+  add_action(file, tr("Save panels as &picture…"), keys("Ctrl+Shift+S"), [this] { monitor_->ask_export_picture(); });
   add_action(file, tr("Save visible &values…"), keys("Ctrl+Shift+E"), [this] { monitor_->ask_export_values(); });
   file->addSeparator();
   add_action(file, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
@@ -111,6 +111,7 @@ void MainWindow::show_cheat_sheet() {
   auto* outer = new QVBoxLayout(dialog);
   auto* scroll = new QScrollArea(dialog);
   scroll->setWidgetResizable(true);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   auto* body = new QWidget(scroll);
   auto* grid = new QGridLayout(body);
   grid->setHorizontalSpacing(24);
@@ -158,7 +159,7 @@ void MainWindow::show_cheat_sheet() {
   close->setDefault(true);
   connect(close, &QPushButton::clicked, dialog, &QDialog::close);
   outer->addWidget(close, 0, Qt::AlignRight);
-  dialog->resize(metrics().scaled(520), metrics().scaled(620));
+  dialog->resize(metrics().scaled(600), metrics().scaled(660));
   dialog->open();
 }
 

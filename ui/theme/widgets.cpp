@@ -167,6 +167,12 @@ void Swatch::paintEvent(QPaintEvent*) {
   paint_swatch(painter, QRectF(rect()).adjusted(1, 0, -1, 0), number_);
 }
 
+void scale_icon(QAbstractButton* button, double at_13px) {
+  const auto resize = [button, at_13px] { button->setIconSize(QSize(1, 1) * metrics().scaled(at_13px)); };
+  resize();
+  QObject::connect(&look(), &Look::changed, button, resize);
+}
+
 QFrame* make_line(Qt::Orientation orientation, QWidget* parent) {
   auto* line = new QFrame(parent);
   line->setObjectName(QStringLiteral("line"));

@@ -91,6 +91,8 @@ class Swatch : public QWidget {
   std::int64_t number_ = 0;
 };
 
+// Keeps a button's icon in step with the text: 16 px at the usual size.
+void scale_icon(QAbstractButton* button, double at_13px = 16);
 QFrame* make_line(Qt::Orientation orientation, QWidget* parent = nullptr);
 // Buttons carry an accessible name (their text without "&", unless another is given).
 QPushButton* make_button(const QString& text, const QString& icon_name = {}, QWidget* parent = nullptr);

@@ -71,6 +71,7 @@ void MonitorCharts::set_runs(const std::vector<const RunInfo*>& runs, const RunI
   std::map<SeriesKey, Held> next;
   std::vector<SeriesKey> keys;
   const auto hold = [&](const SeriesKey& key) {
+    if (const auto known = next.find(key); known != next.end()) return known->second.series;
     const auto before = held_.find(key);
     Held held = before != held_.end() ? before->second : Held{std::make_shared<Series>(), false};
     next[key] = held;
@@ -80,6 +81,7 @@ void MonitorCharts::set_runs(const std::vector<const RunInfo*>& runs, const RunI
   for (std::size_t i = 0; i < panels_.size(); ++i) {
     std::vector<Curve> curves;
     for (const RunInfo* run : runs) {
+      const std::shared_ptr<Series> seconds = hold({run->summary.id, seconds_series});
       for (const Source& source : plans_[i].sources) {
         const SeriesKey key{run->summary.id, source.metric};
         Curve curve;
@@ -94,6 +96,7 @@ void MonitorCharts::set_runs(const std::vector<const RunInfo*>& runs, const RunI
         curve.focused = selected && selected->summary.id == run->summary.id;
         curve.tokens_per_step = tokens_per_step(*run);
         curve.series = hold(key);
+        curve.seconds = seconds;
         curves.push_back(std::move(curve));
       }
     }
@@ -143,10 +146,18 @@ ChartPanel* MonitorCharts::panel(const QString& id) const {
   return nullptr;
 }
 
-double MonitorCharts::latest(const RunId& run, std::string_view metric) const {
+double MonitorCharts::recent(const RunId& run, std::string_view metric, std::size_t last) const {
   const auto held = held_.find(SeriesKey{run, std::string(metric)});
-  if (held == held_.end() || held->second.series->empty()) return std::numeric_limits<double>::quiet_NaN();
-  return held->second.series->ys()[held->second.series->size() - 1];
+  if (held == held_.end()) return std::numeric_limits<double>::quiet_NaN();
+  const Column& ys = held->second.series->ys();
+  double sum = 0;
+  int count = 0;
+  for (std::size_t i = ys.size() - std::min(ys.size(), last); i < ys.size(); ++i) {
+    if (!std::isfinite(ys[i])) continue;
+    sum += ys[i];
+    ++count;
+  }
+  return count ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::size_t MonitorCharts::raw_points() const {

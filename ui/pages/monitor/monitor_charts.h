@@ -28,8 +28,8 @@ class MonitorCharts : public QWidget {
 
   ChartPanel* panel(const QString& id) const;
   const std::vector<ChartPanel*>& panels() const { return panels_; }
-  // The newest value of a metric that has been read; NaN if there is none.
-  double latest(const RunId& run, std::string_view metric) const;
+  // Mean of the last finite values of a metric that have been read; NaN if there are none.
+  double recent(const RunId& run, std::string_view metric, std::size_t last) const;
   std::size_t raw_points() const;
   std::size_t drawn_points() const;
   std::optional<std::pair<double, QString>> first_non_finite() const;  // step, panel's id

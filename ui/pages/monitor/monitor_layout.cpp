@@ -21,6 +21,7 @@ constexpr int list_width = 226;
 QToolButton* tool(const QString& icon_name, const QString& name, QWidget* parent) {
   auto* button = new QToolButton(parent);
   button->setIcon(icon(icon_name, Token::text2));
+  scale_icon(button);
   button->setToolTip(name);
   button->setAccessibleName(name);
   return button;
@@ -68,7 +69,9 @@ MonitorPage::MonitorPage(WorkspaceLink* link, QWidget* parent)
     if (snapshot_) update_header();
   });
   connect(charts_, &MonitorCharts::facts_changed, this, [this] {
-    if (snapshot_) update_header();
+    if (!snapshot_) return;
+    update_header();
+    update_inspector();
   });
   connect(inspector_, &Inspector::stop_requested, this, &MonitorPage::stop_selected);
   connect(inspector_, &Inspector::resume_requested, this, &MonitorPage::resume_selected);

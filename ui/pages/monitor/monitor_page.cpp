@@ -62,8 +62,9 @@ const JobSnapshot* MonitorPage::job_of(const RunId& run) const {
 }
 
 double MonitorPage::speed_of(const RunInfo& run) const {
-  const double latest = charts_->latest(run.summary.id, metric::tokens_per_second);
-  if (std::isfinite(latest) && latest > 0) return latest;
+  if (!is_active(run.summary.state) && run.summary.tokens_per_second > 0) return run.summary.tokens_per_second;
+  const double recent = charts_->recent(run.summary.id, metric::tokens_per_second, 20);
+  if (std::isfinite(recent) && recent > 0) return recent;
   return run.summary.seconds > 0 ? static_cast<double>(run.summary.tokens) / run.summary.seconds : 0;
 }
 

@@ -1,0 +1,220 @@
+// The program itself, started as a user or a script starts it.
+#include <signal.h>
+
+#include <QFile>
+#include <QProcess>
+#include <QRegularExpression>
+
+#include "engine/service/job_service.h"
+#include "tests/temporary_folder.h"
+#include "tests/ui/ui_test.h"
+#include "tests/ui/workspace_filler.h"
+#include "ui/theme/theme.h"
+
+namespace stacklab::ui {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  bool crashed = false;
+  QString out, err;
+};
+
+class Program : public testing::Test {
+ protected:
+  QProcessEnvironment environment() {
+    QProcessEnvironment env = QProcessEnvironment::systemEnvironment();
+    for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "STACKLAB_WORKSPACE", "QT_SCALE_FACTOR"})
+      env.remove(QString::fromLatin1(name));
+    env.insert(QStringLiteral("XDG_CONFIG_HOME"), path("config"));
+    return env;
+  }
+  QString path(const char* name) { return QString::fromStdString((folder / name).string()); }
+  void start(QProcess& process, const QStringList& arguments, const QProcessEnvironment& env) {
+    process.setProcessEnvironment(env);
+    process.setWorkingDirectory(QString::fromStdString(folder.path().string()));
+    process.start(QStringLiteral(STACKLAB_BIN_DIR "/stacklab-workbench"), arguments);
+    ASSERT_TRUE(process.waitForStarted(30000)) << process.errorString().toStdString();
+  }
+  Outcome end(QProcess& process) {
+    if (!process.waitForFinished(120000)) {
+      process.kill();
+      process.waitForFinished();
+      ADD_FAILURE() << "it did not end";
+    }
+    return {process.exitCode(), process.exitStatus() == QProcess::CrashExit,
+            QString::fromLocal8Bit(process.readAllStandardOutput()),
+            QString::fromLocal8Bit(process.readAllStandardError())};
+  }
+  Outcome run(const QStringList& arguments, const QProcessEnvironment& env) {
+    QProcess process;
+    start(process, arguments, env);
+    return end(process);
+  }
+  Outcome run(const QStringList& arguments) { return run(arguments, environment()); }
+  // Every regular file below a folder with its contents.
+  std::map<std::string, std::string> contents(const std::filesystem::path& of) {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(of))
+      if (entry.is_regular_file()) all[entry.path().string()] = file_text(entry.path());
+    return all;
+  }
+  bool has_open(qint64 process, const std::string& file_name) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/fd", error))
+      if (std::filesystem::read_symlink(entry.path(), error).filename() == file_name) return true;
+    return false;
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(Program, SaysItsVersionAndHelp) {
+  const Outcome version = run({QStringLiteral("--version")});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(version.out.startsWith(QLatin1String("stacklab-workbench "))) << version.out.toStdString();
+  const Outcome help = run({QStringLiteral("--help")});
+  EXPECT_EQ(help.code, 0);
+  for (const char* option :
+       {"--workspace", "--first-run", "--fallback-corpus", "--screenshot", "--size", "--scale", "--theme", "example"})
+    EXPECT_TRUE(help.out.contains(QLatin1String(option))) << option;
+}
+
+TEST_F(Program, RefusesWhatItDoesNotUnderstand) {
+  for (const QStringList& arguments : {QStringList{"--bogus"},
+                                       {"stray"},
+                                       {"--size", "big"},
+                                       {"--size", "10x10"},
+                                       {"--scale", "0"},
+                                       {"--theme", "pink"},
+                                       {"--screenshot", ""}}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments.join(QLatin1Char(' ')).toStdString();
+    EXPECT_FALSE(outcome.crashed);
+    EXPECT_FALSE(outcome.err.isEmpty());
+  }
+  const Outcome missing = run({"--first-run", path("nowhere.json")});
+  EXPECT_NE(missing.code, 0);
+  EXPECT_TRUE(missing.err.contains(QLatin1String("nowhere.json"))) << missing.err.toStdString();
+  put_file(folder / "odd.json", R"({"model": {"d_modle": 64}})");
+  const Outcome odd = run({"--first-run", path("odd.json")});
+  EXPECT_NE(odd.code, 0);
+  EXPECT_TRUE(odd.err.contains(QLatin1String("d_model"))) << odd.err.toStdString();
+}
+
+TEST_F(Program, WithoutADisplayItSaysSo) {
+  const Outcome outcome = run({"--workspace", path("w")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_FALSE(outcome.crashed);
+  EXPECT_TRUE(outcome.err.contains(QLatin1String("display"))) << outcome.err.toStdString();
+}
+
+TEST_F(Program, DrawsEveryPage) {
+  fill_workspace(folder / "w", 1000, 400);
+  for (const char* theme_word : {"light", "dark"}) {
+    const Outcome outcome =
+        run({"--workspace", path("w"), "--screenshot", path("pictures"), "--size", "1200x800", "--theme", theme_word});
+    ASSERT_EQ(outcome.code, 0) << outcome.err.toStdString();
+    const Theme colours = Theme::builtin(QLatin1String(theme_word) == QLatin1String("dark"));
+    for (const char* page : {"monitor", "settings"}) {
+      const QImage image(path("pictures") + QLatin1Char('/') + QLatin1String(page) + QStringLiteral(".png"));
+      ASSERT_FALSE(image.isNull()) << page;
+      EXPECT_EQ(image.size(), QSize(1200, 800));
+      EXPECT_GT(count_pixels(image, colours[Token::window], {}, 2), 50'000);
+    }
+    EXPECT_GT(count_pixels(QImage(path("pictures/monitor.png")), colours.run_color(0), {}, 40), 500);
+  }
+}
+
+TEST_F(Program, PicturesScale) {
+  fill_workspace(folder / "w", 500, 100);
+  for (const char* scale : {"1.25", "2"}) {
+    const Outcome outcome = run({"--workspace", path("w"), "--screenshot", path("p"), "--size", "1600x1000", "--scale",
+                                 scale, "--theme", "light"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err.toStdString();
+    const QImage image(path("p/monitor.png"));
+    const double factor = QByteArray(scale).toDouble();
+    EXPECT_EQ(image.size(), QSize(qRound(1600 * factor), qRound(1000 * factor)));
+    // Lines get thicker with the screen, not thinner.
+    EXPECT_GT(count_pixels(image, Theme::builtin(false).run_color(0), {}, 40), 1000 * factor);
+    keep_picture(image, QStringLiteral("program-scale-%1").arg(QLatin1String(scale)));
+  }
+}
+
+TEST_F(Program, PicturesLeaveTheWorkspaceAsItIs) {
+  fill_workspace(folder / "w", 200, 100);
+  const auto before = contents(folder / "w");
+  ASSERT_EQ(run({"--workspace", path("w"), "--screenshot", path("p"), "--size", "800x600"}).code, 0);
+  for (const auto& [file, text] : before) EXPECT_EQ(file_text(file), text) << file;
+  EXPECT_FALSE(QFile::exists(path("config/stacklab/workbench.json")));
+}
+
+TEST_F(Program, PicturesOfNothingAreAnError) {
+  const Outcome missing = run({"--workspace", path("nothing"), "--screenshot", path("p")});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_FALSE(missing.crashed);
+  EXPECT_TRUE(missing.err.contains(QLatin1String("nothing"))) << missing.err.toStdString();
+  EXPECT_FALSE(QFile::exists(path("nothing"))) << "looking makes nothing";
+  put_file(folder / "bad/stacklab.db", std::string(5000, 'x'));
+  const Outcome bad = run({"--workspace", path("bad"), "--screenshot", path("p")});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_FALSE(bad.crashed);
+  fill_workspace(folder / "w", 50, 10);
+  put_file(folder / "afile", "x");
+  const Outcome nowhere = run({"--workspace", path("w"), "--screenshot", path("afile/p")});
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_TRUE(nowhere.err.contains(QLatin1String("afile"))) << nowhere.err.toStdString();
+}
+
+TEST_F(Program, AGermanLocaleChangesTheScreenAlone) {
+  fill_workspace(folder / "w", 300, 100);
+  QProcessEnvironment env = environment();
+  for (const char* name : {"LC_ALL", "LANG", "LC_NUMERIC"})
+    env.insert(QString::fromLatin1(name), QStringLiteral("de_DE.UTF-8"));
+  const Outcome outcome =
+      run({"--workspace", path("w"), "--screenshot", path("p"), "--size", "1200x800", "--scale", "1.5"}, env);
+  ASSERT_EQ(outcome.code, 0) << outcome.err.toStdString();
+  EXPECT_EQ(QImage(path("p/monitor.png")).size(), QSize(1800, 1200));
+}
+
+TEST_F(Program, ASignalStopsTheRunCleanly) {
+  QProcessEnvironment env = environment();
+  env.insert(QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("offscreen"));
+  put_file(folder / "run.json",
+           R"({"name": "long", "model": {"vocab_size": 256, "d_model": 32, "n_layers": 1, "n_heads": 2, "n_kv_heads": 1,
+    "head_dim": 16, "intermediate": 64, "max_seq_len": 64}, "optim": {"matrices": "adamw", "qk_clip": 0},
+    "data": {"corpus": "tinyworld", "tokenizer": "bytes"},
+    "train": {"tokens": 40960000, "batch_tokens": 256, "seq_len": 64}, "run": {"device": "reference", "eval_every": 0}})");
+  for (const int signal_number : {SIGTERM, SIGINT}) {
+    QProcess process;
+    start(process, {"--workspace", path("w"), "--first-run", path("run.json")}, env);
+    if (signal_number == SIGTERM) {
+      ASSERT_TRUE(wait_until(
+          [&] {
+            const auto reader = JobService::open_reader(folder / "w");
+            const auto runs = reader ? (*reader)->runs() : failed("not yet");
+            return runs && !runs->empty() && runs->front().step >= 3;
+          },
+          120000))
+          << process.readAllStandardError().toStdString();
+    } else {
+      // The second start finds the run and starts nothing.
+      ASSERT_TRUE(wait_until([&] { return has_open(process.processId(), "stacklab.db"); }, 60000));
+    }
+    ::kill(static_cast<pid_t>(process.processId()), signal_number);
+    ::kill(static_cast<pid_t>(process.processId()), signal_number);  // twice is harmless
+    const Outcome outcome = end(process);
+    EXPECT_EQ(outcome.code, 0) << outcome.err.toStdString();
+    EXPECT_FALSE(outcome.crashed);
+    auto reader = JobService::open_reader(folder / "w");
+    ASSERT_TRUE(reader) << reader.error().message();
+    const auto runs = (*reader)->runs();
+    ASSERT_TRUE(runs);
+    ASSERT_EQ(runs->size(), 1u);
+    EXPECT_EQ(runs->front().state, RunState::paused) << runs->front().cause;
+    EXPECT_GT(runs->front().step, 0);
+  }
+  EXPECT_TRUE(QFile::exists(path("config/stacklab/workbench.json")));
+}
+
+}  // namespace
+}  // namespace stacklab::ui
