@@ -30,6 +30,9 @@ class Backend {
 
 // The backend called so ("reference"), or null. "auto" is the best one of this build.
 const Backend* find_backend(std::string_view name);
+// The same for a run that computes in this type: "auto" is the best one that does; null where the one called so does
+// not.
+const Backend* find_backend(std::string_view name, DType real);
 // What this build has, best first.
 std::vector<std::string_view> backend_names();
 

@@ -49,6 +49,12 @@ const Backend* find_backend(std::string_view name) {
   return nullptr;
 }
 
+const Backend* find_backend(std::string_view name, DType real) {
+  for (const Backend* b : backends)
+    if ((name == "auto" || b->name() == name) && b->supports(real)) return b;
+  return nullptr;
+}
+
 std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
   for (const Backend* b : backends) names.push_back(b->name());

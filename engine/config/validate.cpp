@@ -6,6 +6,7 @@
 #include "engine/config/config_io.h"
 #include "engine/config/fields.h"
 #include "engine/config/values.h"
+#include "kernels/backend.h"
 
 namespace stacklab {
 namespace {
@@ -56,11 +57,20 @@ Status check_run(const RunConfig& config) {
                     s.warmup_tokens, s.decay_tokens, t.tokens));
   if (s.kind == "constant" && s.decay_tokens > 0)
     return usage_error("optim.schedule.decay_tokens: a constant schedule has no decay", "set it to 0, or kind to wsd");
-  if (t.precision == "fp64" && config.run.device != "auto" && config.run.device != "reference")
-    return usage_error(fmt::format("train.precision: fp64 runs on the reference only, not on {}", config.run.device),
-                       "set run.device to reference");
   if (config.data.corpus.empty()) return usage_error("data.corpus: no corpus is named", "see: stacklab corpus list");
   return {};
+}
+
+// Before anything is fetched or written, not after.
+Status check_device(const RunConfig& config) {
+  const std::string& device = config.run.device;
+  if (find_backend(device, config.train.precision == "fp64" ? DType::f64 : DType::f32)) return {};
+  if (find_backend(device))
+    return usage_error(fmt::format("run.device: {} does not compute in {}", device, config.train.precision),
+                       "set run.device to auto, or train.precision to fp32");
+  std::string known;
+  for (const std::string_view name : backend_names()) known += (known.empty() ? "" : ", ") + std::string(name);
+  return usage_error(fmt::format("run.device: {} is not in this build", device), "use auto, or one of: " + known);
 }
 
 // What the names stand for will come; until then nothing may look as if it were done.
@@ -72,6 +82,7 @@ Status check_supported(const RunConfig& config) {
   if (config.model.attn_every != 0) return not_yet("model.attn_every: a hybrid of mixers", "set it to 0");
   if (config.model.ffn != "swiglu") return not_yet(fmt::format("model.ffn: {}", config.model.ffn), "set it to swiglu");
   if (config.train.precision == "bf16") return not_yet("train.precision: bf16", "set it to fp32");
+  if (Status ok = check_device(config); !ok) return ok;
   if (config.data.tokenizer != "bytes")
     return not_yet(
         fmt::format("data.tokenizer: \"{}\"; a tokenizer other than bytes", printable(config.data.tokenizer)),

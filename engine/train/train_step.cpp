@@ -15,8 +15,6 @@ namespace {
 constexpr std::int64_t auto_micro_tokens = 4096;
 constexpr std::int64_t auto_loss_chunk = 1024;
 
-DType real_type(const RunConfig& config) { return config.train.precision == "fp64" ? DType::f64 : DType::f32; }
-
 std::int64_t head_chunk(const RunConfig& config, const LoaderShape& shape) {
   return std::min(config.run.loss_chunk > 0 ? config.run.loss_chunk : auto_loss_chunk, shape.tokens());
 }

@@ -57,13 +57,11 @@ class Trainer {
 
  private:
   Status prepare() {
-    const Backend* backend = find_backend(config_.run.device);
-    if (!backend) {
-      std::string known;
-      for (const std::string_view name : backend_names()) known += (known.empty() ? "" : ", ") + std::string(name);
-      return usage_error(fmt::format("device {} is not in this build", config_.run.device),
-                         "use auto, or one of: " + known);
-    }
+    const Backend* backend = find_backend(config_.run.device, real_type(config_));
+    if (!backend)
+      return usage_error(
+          fmt::format("device {} is not in this build, or not for {}", config_.run.device, config_.train.precision),
+          "use auto");
     auto shape = loader_shape(config_);
     if (!shape) return tl::unexpected(shape.error());
     total_ = config_.steps();

@@ -48,7 +48,6 @@ TEST(Validate, WholeOfTheConfig) {
       {"optim.schedule.warmup_tokens", [](RunConfig& c) { c.optim.schedule.warmup_tokens = 1'638'401; }},
       {"optim.schedule: a warm-up of", [](RunConfig& c) { c.optim.schedule.decay_tokens = 1'638'400; }},
       {"optim.schedule.decay_tokens: a constant", [](RunConfig& c) { c.optim.schedule.kind = "constant"; }},
-      {"train.precision: fp64", [](RunConfig& c) { c.train.precision = "fp64", c.run.device = "cpu"; }},
       {"data.corpus", [](RunConfig& c) { c.data.corpus.clear(); }},
   });
 }
@@ -66,6 +65,8 @@ TEST(Validate, ValuesSetInCodeKeepTheRulesToo) {
 
 TEST(Validate, WhatThisBuildCannotDo) {
   expect_refused({
+      {"run.device: cpu", [](RunConfig& c) { c.train.precision = "fp64", c.run.device = "cpu"; }},
+      {"run.device: cuda is not in this build", [](RunConfig& c) { c.run.device = "cuda"; }},
       {"model.mixer: mla is not", [](RunConfig& c) { c.model.mixer = "mla"; }},
       {"model.ffn: moe is not", [](RunConfig& c) { c.model.ffn = "moe"; }},
       {"model.attn_every", [](RunConfig& c) { c.model.attn_every = 4; }},
