@@ -225,6 +225,28 @@ TEST(Train, FilesMayNotGrow) {
   EXPECT_EQ(workspace({"train", workspace.config(), "--resume"}).code, 0) << "with room it works";
 }
 
+// A real full disk, where the system lets one be made: training fails with a sentence, and with room again goes on from
+// the checkpoint that was whole.
+TEST(Train, FullDisk) {
+  const Workspace workspace;
+  const std::string w = (workspace / "disk").string();
+  std::filesystem::create_directory(w);
+  const std::string train = program + " train " + workspace.config() + " --json --resume --workspace " + w;
+  const Answer answer =
+      shell("unshare -rm sh -c '" + ("mount -t tmpfs -o size=2m none " + w + " || exit 77; ") + "mkdir " + w +
+            "/data; cp -r " + (workspace / "data/sample").string() + " " + w + "/data/; " + train +
+            " --max-steps 4 >/dev/null || exit 1; " + "head -c 4000000 /dev/zero > " + w + "/filler; " + train +
+            " >/dev/null; echo $?; rm " + w + "/filler; " + train + "' || exit 77");
+  if (answer.code == 77 && answer.out.empty()) GTEST_SKIP() << "this system lets nobody mount a small disk";
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  ASSERT_TRUE(answer.out.starts_with("1\n")) << answer.out << answer.err;
+  EXPECT_NE(answer.err.find("error: "), std::string::npos) << answer.err;
+  const Json json = Json::parse(answer.out.substr(2));
+  EXPECT_EQ(json["state"], "finished");
+  EXPECT_EQ(json["loss"], Workspace()({"train", workspace.config(), "--json"}).json()["loss"])
+      << "the same as without a full disk";
+}
+
 TEST(Train, TheLocaleChangesNothing) {
   const Workspace workspace;
   ASSERT_EQ(workspace({"train", workspace.config()}).code, 0);
