@@ -182,7 +182,7 @@ TEST(Train, StopFromAnotherProcess) {
 TEST(Train, Refusals) {
   const Workspace workspace;
   const std::tuple<std::vector<std::string>, int, std::string_view> cases[] = {
-      {{experiments + "stack-100m.json"}, 2, "Muon is not in this build yet"},
+      {{experiments + "stack-100m.json"}, 2, "is not in this build yet"},
       {{workspace.config(), "--set", "data.corpus=sampel"}, -1, "sample"},
       {{workspace.config(), "--set", "train.tokens=1"}, 2, "train.tokens"},
       {{workspace.config(), "--set", "name=../x"}, 2, "name"},

@@ -241,6 +241,16 @@ TEST(Canonical, HashIsOfIdentityAlone) {
   EXPECT_EQ(hash, "5bf0ae8e14e0");
 }
 
+TEST(Canonical, KeysAddedLaterCountOnlyWhenTheyAreUsed) {
+  RunConfig c;
+  EXPECT_EQ(canonical_json(c).find("min_factor"), std::string::npos);
+  EXPECT_NE(to_json(c).find("min_factor"), std::string::npos);
+  const std::string hash = config_hash(c);
+  c.optim.schedule.min_factor = 0.1;
+  EXPECT_NE(canonical_json(c).find("\"min_factor\":0.1"), std::string::npos);
+  EXPECT_NE(config_hash(c), hash);
+}
+
 TEST(Canonical, DoesNotDependOnTheLocale) {
   const std::string before = canonical_json(RunConfig());
   for (const char* locale : {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8"}) {
