@@ -83,6 +83,9 @@ class RunSink {
   virtual void resumed_after(std::int64_t step) = 0;
   // Named constants of a run, drawn as reference lines ("unigram_entropy": 2.85, nats per token).
   virtual void fact(std::string_view name, double value) = 0;
+  // The one call that waits: until what was reported so far would survive the end of this process, or patience has run
+  // out. Before a checkpoint appears, so that whoever continues from it finds every step up to it.
+  virtual void settle() {}
 };
 
 }  // namespace stacklab

@@ -69,6 +69,7 @@ class Job::Sink final : public RunSink {
   void beat(double next_within_seconds) override { store_->beat(next_within_seconds); }
   void resumed_after(std::int64_t step) override { store_->resumed_after(step); }
   void fact(std::string_view name, double value) override { store_->fact(name, value); }
+  void settle() override { store_->settle(); }
 
  private:
   Job& job_;

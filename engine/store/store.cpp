@@ -40,9 +40,7 @@ class Sink final : public RunSink {
     writer_.push(from_, std::move(record));
   }
   void event(const RunEvent& event) override {
-    // Steps up to a checkpoint are not done again by whoever continues from it: they should be on disk with it.
-    const bool soon = event.kind == RunEvent::Kind::checkpoint;
-    writer_.push(from_, store::EventRecord{0, event.step, store::unix_now(), event.kind, event.text}, soon);
+    writer_.push(from_, store::EventRecord{0, event.step, store::unix_now(), event.kind, event.text}, true);
   }
   void beat(double next_within_seconds) override {
     const double now = store::unix_now();
@@ -52,6 +50,7 @@ class Sink final : public RunSink {
   void fact(std::string_view name, double value) override {
     writer_.push(from_, store::FactRecord{std::string(name), value});
   }
+  void settle() override { static_cast<void>(writer_.flush()); }
 
  private:
   Writer& writer_;

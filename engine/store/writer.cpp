@@ -239,7 +239,7 @@ bool Writer::turn() {
 // One transaction, so that readers see whole steps only: what was spilled, the pulses, and what is pending, which may
 // end a run.
 void Writer::commit(const Attachments& attached, bool drain) {
-  const auto give_up = Clock::now() + options_.patience;
+  const auto give_up = unavailable_since_.value_or(Clock::now()) + options_.patience;
   for (;;) {
     const auto begin = Clock::now();
     try {

@@ -187,6 +187,7 @@ class Trainer {
 
   Status save() {
     beat(60);
+    sink_.settle();
     if (Status s = save_checkpoint(request_.run_dir, config_hash(config_), *step_, state_); !s) return s;
     saved_at_ = state_.step;
     prune_checkpoints(request_.run_dir, config_.run.keep_last);

@@ -1,6 +1,8 @@
 // Jobs that do not end as they should.
 #include <new>
 
+#include "engine/base/environment.h"
+#include "engine/model/counts.h"
 #include "tests/engine/service/service_testing.h"
 
 namespace stacklab {
@@ -183,6 +185,23 @@ TEST_F(Failure, ACompletionThatCannotBeRecordedIsAFailure) {
   EXPECT_EQ(outcome.error->kind, Error::Kind::failed);
   EXPECT_NE(outcome.error->what.find("could not be recorded"), std::string::npos) << outcome.error->message();
   fs::rename(workspace() / "runs away", workspace() / "runs");
+}
+
+TEST_F(Failure, ADiskWithoutRoomForACheckpointIsRefusedBeforehand) {
+  auto service = open();
+  const auto free = disk_free(workspace());
+  RunConfig config = tiny_config();
+  // Parameters and two moments each, four bytes: one checkpoint of this is larger than what is free here.
+  config.model.n_layers = 4096;
+  config.model.d_model = 16384;
+  config.model.intermediate = 65536;
+  ASSERT_GT(count_parameters(config.model).total * 12, free);
+  const auto outcome = run(*service, config);
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->kind, Error::Kind::refused) << outcome.error->message();
+  EXPECT_NE(outcome.error->what.find("too full"), std::string::npos) << outcome.error->message();
+  EXPECT_NE(outcome.error->what.find(workspace().string()), std::string::npos) << outcome.error->message();
+  EXPECT_TRUE(must(must(service->reader())->runs()).empty());
 }
 
 TEST_F(Failure, AWorkspaceThatIsNoFolderIsNamed) {

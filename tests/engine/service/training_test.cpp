@@ -1,4 +1,7 @@
 // The service with the real trainer, on a tiny model.
+#include <map>
+#include <random>
+
 #include "tests/engine/service/service_testing.h"
 
 namespace stacklab {
@@ -56,6 +59,51 @@ TEST_F(Training, InterruptedOrNotTheCurveIsTheSameToTheBit) {
   }
   EXPECT_TRUE(
       wait(*parts, parts->submit(config, {.resume = true, .max_steps = 0, .fallback_corpus = {}})).already_finished);
+}
+
+TEST_F(Training, KilledAtAnyInstantItGoesOnAsIfNothingHadBeen) {
+  const RunConfig config = tiny_config("tiny", 1, 200);
+  auto straight = open(folder_ / "straight");
+  const auto whole = wait(*straight, straight->submit(config, {}));
+  ASSERT_FALSE(whole.error) << whole.error->message();
+
+  const auto workspace = folder_ / "killed";
+  std::mt19937 random(7);
+  int kills = 0, finished = 0;
+  std::int64_t furthest = 0;
+  while (finished == 0) {
+    ChildProcess child({workspace.string(), "200"}, "service_child");
+    ASSERT_EQ(child.line(), "started");
+    if (kills < 12) {
+      std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 400000)(random)));
+      child.send(SIGKILL);
+    }
+    if (child.wait() == 0) {
+      ++finished;
+      break;
+    }
+    ++kills;
+    auto reader = open_store_reader(workspace);
+    if (!reader) continue;  // killed before there was a store
+    for (const auto& run : must((*reader)->runs())) {
+      ASSERT_TRUE(run.state == RunState::lost || run.state == RunState::finished) << to_string(run.state);
+      furthest = std::max(furthest, run.step);
+    }
+  }
+  EXPECT_GT(furthest, 0);
+  EXPECT_GT(kills, 3);
+  auto service = open(workspace);
+  EXPECT_EQ(must(must(service->reader())->run(whole.run)).state, RunState::finished);
+  for (const char* metric : {"loss", "val_loss"}) {
+    const auto a = series(*straight, whole.run, metric), b = series(*service, whole.run, metric);
+    EXPECT_EQ(a.size(), b.size()) << metric;
+    std::map<std::int64_t, double> values;
+    for (const auto& point : b) values[point.step] = point.value;
+    for (const auto& point : a) {
+      ASSERT_TRUE(values.contains(point.step)) << metric << " of step " << point.step << " is missing";
+      EXPECT_EQ(values[point.step], point.value) << metric << " of step " << point.step;
+    }
+  }
 }
 
 TEST_F(Training, AStopLeavesACheckpointToGoOnFrom) {

@@ -65,17 +65,17 @@ inline void must(const Status& status) {
   }
 }
 
-// tests/engine/store/store_child.cpp with arguments, its standard input and output in our hands.
+// A test's helper program (store_child, if not named) with arguments, its standard input and output in our hands.
 class ChildProcess {
  public:
-  explicit ChildProcess(std::vector<std::string> arguments) {
+  explicit ChildProcess(std::vector<std::string> arguments, const std::string& program = "store_child") {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], 0);
     posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    arguments.insert(arguments.begin(), STACKLAB_BIN_DIR "/store_child");
+    arguments.insert(arguments.begin(), STACKLAB_BIN_DIR "/" + program);
     std::vector<char*> argv;
     for (auto& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -85,7 +85,7 @@ class ChildProcess {
     close(out[1]);
     to_ = in[1];
     from_ = out[0];
-    if (error != 0) throw std::runtime_error("cannot start store_child");
+    if (error != 0) throw std::runtime_error("cannot start " + program);
   }
   ~ChildProcess() {
     close_input();
