@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/sha256.h"
@@ -91,6 +92,7 @@ struct FileRecord {
 struct Manifest {
   CorpusInfo info;
   FileRecord documents, index;
+  std::optional<FileRecord> licence;
 };
 
 Result<Manifest> read_manifest(const fs::path& dir) {
@@ -132,6 +134,11 @@ Result<Manifest> read_manifest(const fs::path& dir) {
   for (auto [name, record] : {std::pair(documents_file, &manifest.documents), std::pair(index_file, &manifest.index)}) {
     Reader reader(files.is_object() && files.contains(name) ? files[name] : none, "files." + std::string(name) + ".");
     *record = {reader.size("bytes"), reader.text("sha256")};
+    if (!reader.error().empty()) return bad_file(file, reader.error());
+  }
+  if (files.contains(licence_file)) {
+    Reader reader(files[licence_file], "files.licence.txt.");
+    manifest.licence = FileRecord{reader.size("bytes"), reader.text("sha256")};
     if (!reader.error().empty()) return bad_file(file, reader.error());
   }
   info.sha256 = manifest.documents.sha256;
@@ -199,6 +206,10 @@ Result<Corpus> Corpus::open(const fs::path& dir) {
   if (!index) return tl::unexpected(index.error());
   Result<std::vector<std::uint64_t>> offsets = read_index(dir / index_file, *index, corpus.info_);
   if (!offsets) return tl::unexpected(offsets.error());
+  if (manifest->licence) {
+    const Result<std::string> licence = read_recorded(dir / licence_file, *manifest->licence);
+    if (!licence) return tl::unexpected(licence.error());
+  }
   Result<std::string> bytes = read_recorded(dir / documents_file, manifest->documents);
   if (!bytes) return tl::unexpected(bytes.error());
   corpus.documents_ = {std::move(*bytes), std::move(*offsets)};

@@ -284,7 +284,10 @@ TEST_F(Distribution, MissingListsAreFetchedWithoutTouchingTheSystem) {
 TEST_F(Distribution, MissingLibrariesAreUnpackedToo) {
   make_package("libbook", "usr/lib/some-triplet/libbook.so.8", "not really");
   make_package("book", "usr/bin/book", R"(#!/bin/sh
-[ -f "$LD_LIBRARY_PATH/libbook.so.8" ] || { echo "book: error while loading shared libraries: libbook.so.8: cannot open" >&2; exit 127; }
+if [ ! -f "$LD_LIBRARY_PATH/libbook.so.8" ]; then
+  echo "book: error while loading shared libraries: libbook.so.8: cannot open" >&2
+  exit 127
+fi
 cat "$2/book.data"
 )");
   const auto corpus = ensure();
