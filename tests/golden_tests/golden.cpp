@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 namespace stacklab::golden {
@@ -58,7 +59,7 @@ Shape Case::shape(const std::string& tensor) const {
 }
 
 std::pair<double, double> Case::measured(const std::string& quantity, double worst_relative) const {
-  const auto& m = json.value("measured_fp32_vs_fp64", nlohmann::json::object());
+  const auto m = json().value("measured_fp32_vs_fp64", nlohmann::json::object());
   if (m.contains(quantity) && m[quantity].is_array() && m[quantity].size() == 2)
     return {number(m[quantity][0]), number(m[quantity][1])};
   return {-1, worst_relative};

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +22,10 @@ inline constexpr double eps32 = 1.2e-7;
 struct Case {
   std::filesystem::path json_path;
   std::string name;  // "model/docmask"
-  nlohmann::json json;
+  std::shared_ptr<const nlohmann::json> document;
   std::optional<Safetensors> tensors;
 
+  const nlohmann::json& json() const { return *document; }
   const SafetensorsEntry& entry(const std::string& tensor) const;  // throws when it is missing
   bool has(const std::string& tensor) const { return tensors && tensors->find(tensor) != nullptr; }
   std::vector<double> reals(const std::string& tensor) const;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "tests/golden_tests/golden.h"
 
@@ -72,7 +73,7 @@ Case load(const fs::path& folder, const std::string& name) {
   c.name = name;
   c.json_path = folder / (name + ".json");
   std::ifstream in(c.json_path);
-  c.json = nlohmann::json::parse(in);
+  c.document = std::make_shared<const nlohmann::json>(nlohmann::json::parse(in));
   const fs::path tensors = folder / (name + ".safetensors");
   if (fs::exists(tensors)) {
     auto opened = Safetensors::open(tensors);

@@ -1,6 +1,7 @@
 // model/: whole models; logits, losses, largest attention logits and every gradient.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "tests/engine/model/model_harness.h"
 #include "tests/golden_tests/golden.h"
@@ -9,7 +10,7 @@ namespace stacklab::golden {
 namespace {
 
 void whole_model(const Case& c, const Setup& s, Comparison& out) {
-  const ModelConfig config = model_config(c.json.at("config"));
+  const ModelConfig config = model_config(c.json().at("config"));
   test::PackedTokens batch;
   batch.ids = c.ints("in.ids");
   batch.targets = c.ints("in.targets");
@@ -37,7 +38,7 @@ void whole_model(const Case& c, const Setup& s, Comparison& out) {
 
   const std::vector<double> logits = c.reals("out.logits");
   out.close("logits", m.logits(), logits, allowed(s, logits, c.measured("logits", 2.8e-6).first));
-  const auto& scalars = c.json.at("scalars");
+  const auto& scalars = c.json().at("scalars");
   const std::vector<double> losses = {scalars.at("loss"), scalars.at("ce")};
   out.close("loss, ce", {m.loss(), m.ce()}, losses, allowed(s, losses, c.measured("loss", 1.4e-7).first));
   if (c.has("out.max_logit")) {
@@ -46,7 +47,7 @@ void whole_model(const Case& c, const Setup& s, Comparison& out) {
     out.close("max logits", m.max_logits(), oracle,
               allowed(s, oracle, c.measured("logits", 2.8e-6).second * largest(oracle)));
   }
-  const auto& measured = c.json.at("measured_fp32_vs_fp64");
+  const auto& measured = c.json().at("measured_fp32_vs_fp64");
   double squares = 0;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::vector<double> oracle = c.reals("g." + parameters[i].name), g = m.gradient(i);
@@ -56,7 +57,7 @@ void whole_model(const Case& c, const Setup& s, Comparison& out) {
     out.close("gradient of " + parameters[i].name, g, oracle, relative * largest(oracle));
     for (const double x : g) squares += x * x;
   }
-  const double norm = c.json.at("grad_norm");
+  const double norm = c.json().at("grad_norm");
   out.close("gradient norm", {std::sqrt(squares)}, {norm},
             norm * (s.in_double() ? 1e-9 : std::max(8 * measured.value("grads_norm_rel", 3.0e-6), 4 * eps32)));
 }
@@ -77,8 +78,8 @@ ModelConfig model_config(const nlohmann::json& j) {
 }
 
 std::string missing_mixer(const Case& c) {
-  if (!c.json.contains("config") || !c.json["config"].is_object()) return {};
-  const auto& config = c.json["config"];
+  if (!c.json().contains("config") || !c.json()["config"].is_object()) return {};
+  const auto& config = c.json()["config"];
   const std::string mixer = config.value("mixer", "gqa");
   if (mixer != "gqa") return "the " + mixer + " mixer is not built yet";
   if (config.value("attn_every", 0) > 0) return "hybrids of two mixers are not built yet";

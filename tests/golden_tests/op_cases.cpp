@@ -1,6 +1,7 @@
 // ops/: single operations and their gradients.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "tests/golden_tests/golden.h"
 
@@ -15,7 +16,7 @@ void compare(Comparison& out, const Case& c, const Setup& s, const std::string& 
 }
 
 void attention(const Case& c, const Setup& s, Comparison& out) {
-  const auto& config = c.json.at("config");
+  const auto& config = c.json().at("config");
   Tensor q = Tensor::real(s, c, "in.q"), k = Tensor::real(s, c, "in.k"), v = Tensor::real(s, c, "in.v");
   Tensor dy = Tensor::real(s, c, "in.dy"), cu_q = Tensor::ints(c, "in.cu_q"), cu_k = Tensor::ints(c, "in.cu_k");
   Tensor y = Tensor::zeros(s, c.shape("out")), lse = Tensor::zeros(s, c.shape("out.lse"));
@@ -70,7 +71,7 @@ void embedding(const Case& c, const Setup& s, Comparison& out) {
 }
 
 void loss_head(const Case& c, const Setup& s, Comparison& out) {
-  const auto& config = c.json.at("config");
+  const auto& config = c.json().at("config");
   const double z_coef = config.at("z_coef"), soft_cap = config.at("soft_cap");
   Tensor hidden = Tensor::real(s, c, "in.hidden"), weight = Tensor::real(s, c, "in.weight"),
          targets = Tensor::ints(c, "in.targets");
@@ -117,7 +118,7 @@ void loss_head(const Case& c, const Setup& s, Comparison& out) {
 }
 
 void rmsnorm(const Case& c, const Setup& s, Comparison& out) {
-  const double eps = c.json.at("config").at("eps");
+  const double eps = c.json().at("config").at("eps");
   Tensor x = Tensor::real(s, c, "in.x"), w = Tensor::real(s, c, "in.w"), dy = Tensor::real(s, c, "in.dy");
   Tensor y = Tensor::zeros(s, c.shape("in.x")), dx = Tensor::zeros(s, c.shape("in.x")),
          dw = Tensor::zeros(s, c.shape("in.w"));
@@ -141,7 +142,7 @@ void rmsnorm(const Case& c, const Setup& s, Comparison& out) {
 }
 
 void rope(const Case& c, const Setup& s, Comparison& out) {
-  const double theta = c.json.at("config").at("theta");
+  const double theta = c.json().at("config").at("theta");
   Tensor x = Tensor::real(s, c, "in.x"), dy = Tensor::real(s, c, "in.dy"), positions = Tensor::ints(c, "in.positions");
   Tensor y = Tensor::zeros(s, c.shape("in.x")), dx = Tensor::zeros(s, c.shape("in.x"));
   run(s, op::Rope{.x = x.view(),
@@ -175,7 +176,7 @@ void rope(const Case& c, const Setup& s, Comparison& out) {
 }
 
 void qknorm_rope(const Case& c, const Setup& s, Comparison& out) {
-  const auto& config = c.json.at("config");
+  const auto& config = c.json().at("config");
   const Shape shape = c.shape("in.x");
   Tensor x = Tensor::real(s, c, "in.x"), w = Tensor::real(s, c, "in.w");
   Tensor normalised = Tensor::zeros(s, shape), y = Tensor::zeros(s, shape), positions(DType::i32, Shape{shape[0]});

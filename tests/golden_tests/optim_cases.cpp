@@ -1,6 +1,7 @@
 // optim/: clipping, Newton-Schulz, single updates, QK-clip, the schedule, and twenty steps of a whole model.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "engine/model/stack.h"
 #include "engine/optim/optimiser.h"
@@ -12,7 +13,7 @@ namespace stacklab::golden {
 namespace {
 
 void clip(const Case& c, const Setup& s, Comparison& out) {
-  for (const auto& one : c.json.at("cases")) {
+  for (const auto& one : c.json().at("cases")) {
     const std::string index = std::to_string(one.at("index").get<int>());
     std::vector<double> squares;
     for (int i = 0; c.has(index + ".in." + std::to_string(i)); ++i) {
@@ -36,7 +37,7 @@ void clip(const Case& c, const Setup& s, Comparison& out) {
 }
 
 void newton_schulz(const Case& c, const Setup& s, Comparison& out) {
-  for (const auto& one : c.json.at("cases")) {
+  for (const auto& one : c.json().at("cases")) {
     const std::string index = std::to_string(one.at("index").get<int>());
     Tensor x = Tensor::real(s, c, "in." + index), y = Tensor::zeros(s, c.shape("in." + index));
     run(s, op::NewtonSchulz{.x = x.view(), .y = y.view(), .workspace = {}});
@@ -48,7 +49,7 @@ void newton_schulz(const Case& c, const Setup& s, Comparison& out) {
 }
 
 void steps(const Case& c, const Setup& s, Comparison& out) {
-  for (const auto& one : c.json.at("cases")) {
+  for (const auto& one : c.json().at("cases")) {
     const std::string name = one.at("name");
     const Shape shape = c.shape(name + ".in.w");
     const bool muon = name.starts_with("muon");
@@ -106,8 +107,8 @@ void steps(const Case& c, const Setup& s, Comparison& out) {
 }
 
 void qkclip(const Case& c, const Setup& s, Comparison& out) {
-  const double tau = c.json.at("tau");
-  const std::int64_t heads = c.json.at("heads"), kv_heads = c.json.at("kv_heads");
+  const double tau = c.json().at("tau");
+  const std::int64_t heads = c.json().at("heads"), kv_heads = c.json().at("kv_heads");
   const auto clipped = [&](const std::string& wq_name, const std::string& wk_name, const std::string& logits,
                            std::int64_t kv, const std::string& wq_out, const std::string& wk_out) {
     Tensor wq = Tensor::real(s, c, wq_name), wk = Tensor::real(s, c, wk_name),
@@ -125,14 +126,14 @@ void qkclip(const Case& c, const Setup& s, Comparison& out) {
   clipped("gqa.in.wq", "gqa.in.wk", "gqa.out.max_logit", kv_heads, "gqa.group.wq", "gqa.group.wk");
   clipped("gqa.in.wq", "mha.in.wk", "mha.out.max_logit", heads, "mha.clipped.wq", "mha.clipped.wk");
   Tensor gq = Tensor::real(s, c, "qknorm.in.gq"), gk = Tensor::real(s, c, "qknorm.in.gk");
-  run(s, op::QkClipGains{.q_gain = gq.view(), .k_gain = gk.view(), .threshold = c.json.at("qknorm").at("tau")});
+  run(s, op::QkClipGains{.q_gain = gq.view(), .k_gain = gk.view(), .threshold = c.json().at("qknorm").at("tau")});
   // The oracle's bound is a single-precision number.
   for (const auto& [name, gain] : {std::pair("qknorm.scaled.gq", &gq), std::pair("qknorm.scaled.gk", &gk)})
     out.close(name, gain->values(), c.reals(name), eps32 * largest(c.reals(name)) * (s.in_double() ? 1 : 4));
 }
 
 void wsd(const Case& c, const Setup&, Comparison& out) {
-  for (const auto& one : c.json.at("cases")) {
+  for (const auto& one : c.json().at("cases")) {
     if (!one.contains("lr")) continue;
     ScheduleConfig schedule;
     schedule.warmup_tokens = one.at("warmup"), schedule.decay_tokens = one.at("decay"),
@@ -151,8 +152,8 @@ void wsd(const Case& c, const Setup&, Comparison& out) {
 class Trajectory {
  public:
   Trajectory(const Case& c, const Setup& s)
-      : case_(c), setup_(s), config_(model_config(c.json.at("config"))), model_(config_, s.real, 16, set_) {
-    const auto& hyper = c.json.at("hyper");
+      : case_(c), setup_(s), config_(model_config(c.json().at("config"))), model_(config_, s.real, 16, set_) {
+    const auto& hyper = c.json().at("hyper");
     OptimConfig optim;
     optim.matrices = "muon", optim.muon_momentum = hyper.at("momentum"), optim.muon_scale = hyper.at("scale");
     optim.weight_decay = hyper.at("muon_wd"), optim.adam_beta1 = hyper.at("adam_betas")[0],
@@ -235,19 +236,19 @@ class Trajectory {
 };
 
 void hybrid(const Case& c, const Setup& s, Comparison& out) {
-  const auto& hyper = c.json.at("hyper");
+  const auto& hyper = c.json().at("hyper");
   ScheduleConfig schedule;
   schedule.warmup_tokens = hyper.at("warmup"), schedule.decay_tokens = hyper.at("decay"),
   schedule.shape = hyper.at("shape");
   const std::int64_t count = hyper.at("steps");
-  const auto& measured = c.json.at("measured_fp32_vs_fp64");
+  const auto& measured = c.json().at("measured_fp32_vs_fp64");
   Trajectory t(c, s);
   for (std::int64_t i = 0; i < count; ++i) {
     const double lr = hyper.at("lr_peak").get<double>() * schedule_factor(schedule, i, count);
     const auto index = static_cast<std::size_t>(i);
-    out.close("lr of step " + std::to_string(i), {lr}, {c.json.at("lr")[index].get<double>()}, 1e-12);
+    out.close("lr of step " + std::to_string(i), {lr}, {c.json().at("lr")[index].get<double>()}, 1e-12);
     const auto [loss, norm] = t.step(i, lr, hyper.at("adam_lr_ratio"));
-    const double oracle = c.json.at("losses")[index], grad_norm = c.json.at("grad_norms_before_clip")[index];
+    const double oracle = c.json().at("losses")[index], grad_norm = c.json().at("grad_norms_before_clip")[index];
     // The measured errors of single steps scatter: the largest of all steps is taken.
     double worst = 0;
     for (const auto& e : measured.at("losses")) worst = std::max(worst, e.get<double>());
