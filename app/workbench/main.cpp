@@ -118,6 +118,14 @@ ui::WindowOptions window_options(const Arguments& arguments, std::optional<RunCo
   return options;
 }
 
+// Words of Qt's plugin without a display that help nobody.
+void quiet_handler(QtMsgType type, const QMessageLogContext& context, const QString& message) {
+  if (message.startsWith(QLatin1String("This plugin does not support")) ||
+      message.startsWith(QLatin1String("QStandardPaths: XDG_RUNTIME_DIR")))
+    return;
+  std::fprintf(stderr, "%s\n", qFormatLogMessage(type, context, message).toLocal8Bit().constData());
+}
+
 int take_pictures(const Arguments& arguments, ui::MainWindow& window) {
   ui::look().set_base_pixel_size(13);
   window.resize(arguments.size);
@@ -187,6 +195,7 @@ int main(int argc, char** argv) {
     }
   }
   if (pictures && arguments.scale != 1) qputenv("QT_SCALE_FACTOR", QByteArray::number(arguments.scale));
+  if (pictures) qInstallMessageHandler(quiet_handler);
   QApplication app(argc, argv);
   // QApplication takes the user's locale over; numbers in files and configs keep their '.'.
   std::setlocale(LC_NUMERIC, "C");

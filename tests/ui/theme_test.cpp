@@ -171,6 +171,25 @@ TEST(Theme, StyleSheetHasNoHolesLeft) {
   }
 }
 
+TEST(Theme, FollowsTheDesktop) {
+  look().set_mode(ThemeMode::follow);
+  ASSERT_FALSE(theme().is_dark());
+  // What a desktop's change leaves behind: the colours that the window has not set itself.
+  const QPalette light = QApplication::palette();
+  QPalette dark = light;
+  dark.setColor(QPalette::Disabled, QPalette::Window, QColor(30, 30, 30));
+  QApplication::setPalette(dark);
+  EXPECT_TRUE(wait_until([] { return theme().is_dark(); }));
+  look().set_mode(ThemeMode::light);
+  EXPECT_FALSE(theme().is_dark());
+  look().set_mode(ThemeMode::follow);
+  EXPECT_TRUE(theme().is_dark());
+  QPalette back = QApplication::palette();
+  back.setColor(QPalette::Disabled, QPalette::Window, QColor(240, 240, 240));
+  QApplication::setPalette(back);
+  EXPECT_TRUE(wait_until([] { return !theme().is_dark(); }));
+}
+
 TEST(Theme, ZoomScalesFontsAndLengths) {
   look().set_zoom(100);
   const int f = metrics().f, body = look().font(TextRole::body).pixelSize();

@@ -86,6 +86,8 @@ void WorkspaceReader::schedule(int ms) {
 
 void WorkspaceReader::look() {
   if (!reader_) return;
+  QElapsedTimer clock;
+  clock.start();
   error_.clear();
   WorkspaceSnapshot snapshot;
   snapshot.generation = ++generation_;
@@ -102,7 +104,11 @@ void WorkspaceReader::look() {
     read_events();
     read_system();
   }
-  schedule(draining_ ? drain_period_ms : active_ ? options_.active_period_ms : options_.idle_period_ms);
+  // A store of very many runs is looked at less often, so that reading never takes more than a fifth of a processor.
+  const int unhurried = static_cast<int>(std::min<qint64>(4 * clock.elapsed(), 5000));
+  schedule(std::max(unhurried, draining_ ? drain_period_ms
+                               : active_ ? options_.active_period_ms
+                                         : options_.idle_period_ms));
   if (draining_ && (!service_ || service_->jobs().empty())) {
     timer_->stop();
     // Joins the job threads, which have ended.

@@ -97,6 +97,7 @@ void MarksItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidge
     painter->drawText(box, Qt::AlignCenter, line.text);
   }
   for (const auto& event : f.events) {
+    if (!event.line) continue;
     const double x = crisp(f.px(event.x));
     QPen pen = hairline(event.color, 1);
     pen.setDashPattern({1.5, 2.5});

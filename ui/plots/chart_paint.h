@@ -34,6 +34,7 @@ struct ChartFrame {
     double x = 0;
     Glyph glyph = Glyph::diamond;
     QColor color;
+    bool line = true;
   };
 
   QRectF bounds, plot;

@@ -1,15 +1,11 @@
 #include "ui/plots/chart_panel.h"
 
-#include <QBuffer>
 #include <QEvent>
 #include <QFileDialog>
 #include <QHBoxLayout>
-#include <QImage>
 #include <QMenu>
 #include <QPainter>
-#include <QPointer>
 #include <QStandardPaths>
-#include <QThreadPool>
 #include <cmath>
 
 #include "ui/plots/export.h"
@@ -88,6 +84,10 @@ QToolButton* ChartPanel::make_badge(const char* kind, const QString& icon_name) 
   badge->setProperty("badge", QString::fromLatin1(kind));
   badge->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   scale_icon(badge, 12);
+  // The size is computed from this font, the style sheet's size notwithstanding.
+  const auto restyle = [badge] { badge->setFont(look().font(TextRole::small)); };
+  restyle();
+  connect(&look(), &Look::changed, badge, restyle);
   if (!icon_name.isEmpty()) badge->setIcon(icon(icon_name, qstrcmp(kind, "bad") == 0 ? Token::bad : Token::warn));
   badge->hide();
   return badge;
@@ -155,27 +155,11 @@ void ChartPanel::ask_path(const QString& title, const QString& suffix, void (Cha
 }
 
 void ChartPanel::save_picture(const QString& path) {
-  const QImage image = grab().toImage();
-  QPointer<ChartPanel> self(this);
-  QThreadPool::globalInstance()->start([self, image, path] {
-    QByteArray bytes;
-    QBuffer buffer(&bytes);
-    image.save(&buffer, "PNG");
-    const QString error = write_file(path, bytes);
-    QMetaObject::invokeMethod(qApp, [self, path, error] {
-      if (self) emit self->saved(path, error);
-    });
-  });
+  save_picture_later(this, grab().toImage(), path, [this, path](const QString& error) { emit saved(path, error); });
 }
 
 void ChartPanel::save_values(const QString& path) {
-  QPointer<ChartPanel> self(this);
-  QThreadPool::globalInstance()->start([self, path, curves = extract(*chart_)] {
-    const QString error = write_file(path, to_csv(curves));
-    QMetaObject::invokeMethod(qApp, [self, path, error] {
-      if (self) emit self->saved(path, error);
-    });
-  });
+  save_values_later(this, extract(*chart_), path, [this, path](const QString& error) { emit saved(path, error); });
 }
 
 void ChartPanel::resizeEvent(QResizeEvent* event) {

@@ -462,7 +462,8 @@ void CurveChart::collect_marks() {
   for (const EventMark& event : events_) {
     if (shared_->log_x() && event.x <= 0) continue;
     const double x = to_axis(event.x, shared_->log_x());
-    if (x >= frame_.x.low && x <= frame_.x.high) frame_.events.push_back({x, event.glyph, theme()[event.color]});
+    if (x >= frame_.x.low && x <= frame_.x.high)
+      frame_.events.push_back({x, event.glyph, theme()[event.color], event.line});
   }
 }
 

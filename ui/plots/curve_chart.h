@@ -46,6 +46,7 @@ struct EventMark {
   Glyph glyph = Glyph::diamond;
   Token color = Token::info;
   QString text;
+  bool line = true;  // a dotted line below the glyph
   bool operator==(const EventMark&) const = default;
 };
 

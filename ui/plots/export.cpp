@@ -1,7 +1,10 @@
 #include "ui/plots/export.h"
 
-#include <QCoreApplication>
+#include <QApplication>
+#include <QBuffer>
+#include <QPointer>
 #include <QSaveFile>
+#include <QThreadPool>
 #include <charconv>
 #include <cmath>
 
@@ -58,6 +61,39 @@ QString write_file(const QString& path, const QByteArray& bytes) {
   QSaveFile file(path);
   if (file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit()) return {};
   return QCoreApplication::translate("export", "%1 could not be written: %2").arg(path, file.errorString());
+}
+
+namespace {
+
+void later(QObject* owner, std::function<QString()> work, std::function<void(const QString&)> done) {
+  QPointer<QObject> self(owner);
+  QThreadPool::globalInstance()->start([self, work = std::move(work), done = std::move(done)] {
+    const QString error = work();
+    QMetaObject::invokeMethod(qApp, [self, done, error] {
+      if (self) done(error);
+    });
+  });
+}
+
+}  // namespace
+
+void save_picture_later(QObject* owner, const QImage& image, const QString& path,
+                        std::function<void(const QString&)> done) {
+  later(
+      owner,
+      [image, path] {
+        QByteArray bytes;
+        QBuffer buffer(&bytes);
+        image.save(&buffer, "PNG");
+        return write_file(path, bytes);
+      },
+      std::move(done));
+}
+
+void save_values_later(QObject* owner, std::vector<CurveExtract> curves, const QString& path,
+                       std::function<void(const QString&)> done) {
+  later(
+      owner, [curves = std::move(curves), path] { return write_file(path, to_csv(curves)); }, std::move(done));
 }
 
 }  // namespace stacklab::ui

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <QByteArray>
+#include <QImage>
 #include <QString>
+#include <functional>
 #include <vector>
 
 #include "ui/plots/curve_chart.h"
@@ -21,5 +23,12 @@ QByteArray to_csv(const std::vector<CurveExtract>& curves);
 
 // Through a temporary file and a rename; empty when it worked, else what went wrong.
 QString write_file(const QString& path, const QByteArray& bytes);
+
+// Encodes and writes on another thread; `done` gets the error (empty: done) on the window's thread, if `owner` still
+// lives.
+void save_picture_later(QObject* owner, const QImage& image, const QString& path,
+                        std::function<void(const QString&)> done);
+void save_values_later(QObject* owner, std::vector<CurveExtract> curves, const QString& path,
+                       std::function<void(const QString&)> done);
 
 }  // namespace stacklab::ui

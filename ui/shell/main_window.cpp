@@ -18,6 +18,7 @@ namespace stacklab::ui {
 namespace {
 
 constexpr int dock_width = 300;
+constexpr int slow_close_ms = 500;
 constexpr int dock_needs_width = 1280, list_needs_width = 1100;
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
@@ -242,22 +243,30 @@ void MainWindow::begin_close() {
     settings_.layout = saveState(Settings::version);
     settings_.save(options_.settings_file);
   }
-  if (work_in_flight()) {
-    farewell_ = new QDialog(this, Qt::Dialog | Qt::CustomizeWindowHint | Qt::WindowTitleHint);
-    farewell_->setObjectName(QStringLiteral("farewell"));
-    farewell_->setWindowTitle(tr("Closing"));
-    farewell_->setWindowModality(Qt::WindowModal);
-    auto* column = new QVBoxLayout(farewell_);
-    column->setContentsMargins(24, 20, 24, 20);
-    auto* fact = new TextLabel(TextRole::body, Token::text, true, farewell_);
-    fact->set_full_text(tr("Finishing the step and saving…"));
-    auto* help = new TextLabel(TextRole::body, Token::text2, false, farewell_);
-    help->set_full_text(tr("The window closes by itself when the checkpoint is written."));
-    column->addWidget(fact);
-    column->addWidget(help);
-    farewell_->show();
-  }
+  if (work_in_flight())
+    show_farewell(tr("Finishing the step and saving…"),
+                  tr("The window closes by itself when the checkpoint is written."));
+  else
+    QTimer::singleShot(slow_close_ms, this, [this] {
+      if (!done_) show_farewell(tr("Closing the workspace…"), tr("Something there still takes its time."));
+    });
   link_->close();
+}
+
+void MainWindow::show_farewell(const QString& fact, const QString& help) {
+  farewell_ = new QDialog(this, Qt::Dialog | Qt::CustomizeWindowHint | Qt::WindowTitleHint);
+  farewell_->setObjectName(QStringLiteral("farewell"));
+  farewell_->setWindowTitle(tr("Closing"));
+  farewell_->setWindowModality(Qt::WindowModal);
+  auto* column = new QVBoxLayout(farewell_);
+  column->setContentsMargins(24, 20, 24, 20);
+  auto* fact_label = new TextLabel(TextRole::body, Token::text, true, farewell_);
+  fact_label->set_full_text(fact);
+  auto* help_label = new TextLabel(TextRole::body, Token::text2, false, farewell_);
+  help_label->set_full_text(help);
+  column->addWidget(fact_label);
+  column->addWidget(help_label);
+  farewell_->show();
 }
 
 void MainWindow::set_theme(ThemeMode mode) {

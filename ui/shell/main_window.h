@@ -73,6 +73,7 @@ class MainWindow : public QMainWindow {
   void show_problem(const QString& what, const QString& remedy);
   void ask_to_close();
   void begin_close();
+  void show_farewell(const QString& fact, const QString& help);
   void show_cheat_sheet();
   void show_about();
   void set_theme(ThemeMode mode);

@@ -17,7 +17,13 @@ namespace {
 
 QPalette palette_of(const Theme& t) {
   QPalette p;
-  const auto set = [&p, &t](QPalette::ColorRole role, Token token) { p.setColor(role, t[token]); };
+  // One colour is left to the desktop, so that it still tells whether it is light or dark: that of disabled windows,
+  // which nothing here paints with.
+  const auto set = [&p, &t](QPalette::ColorRole role, Token token) {
+    p.setColor(QPalette::Active, role, t[token]);
+    p.setColor(QPalette::Inactive, role, t[token]);
+    if (role != QPalette::Window) p.setColor(QPalette::Disabled, role, t[token]);
+  };
   set(QPalette::Window, Token::window);
   set(QPalette::WindowText, Token::text);
   set(QPalette::Base, Token::surface);
@@ -41,6 +47,10 @@ QPalette palette_of(const Theme& t) {
   for (const QPalette::ColorRole role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
     p.setColor(QPalette::Disabled, role, t[Token::off]);
   return p;
+}
+
+bool desktop_looks_dark() {
+  return QApplication::palette().color(QPalette::Disabled, QPalette::Window).lightness() < 128;
 }
 
 QString style_sheet(const Theme& t, const Metrics& m, int base_pixels) {
@@ -90,7 +100,7 @@ Look& Look::instance() {
 
 Look::Look() : QObject(qApp), system_font_(QApplication::font()), theme_(Theme::builtin(false)) {
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
-  desktop_is_dark_ = QApplication::palette().color(QPalette::Window).lightness() < 128;
+  desktop_is_dark_ = desktop_looks_dark();
   base_pixels_ = qBound(10, QFontInfo(system_font_).pixelSize(), 28);
   qApp->installEventFilter(this);
   apply();
@@ -171,10 +181,9 @@ QFont Look::mono_font(TextRole role) const {
 }
 
 bool Look::eventFilter(QObject* watched, QEvent* event) {
-  // The desktop has changed its palette: read it from the platform's style, since ours is on the application now.
   if (watched == qApp && event->type() == QEvent::ApplicationPaletteChange && !applying_) {
-    const bool dark = QApplication::palette().color(QPalette::Window).lightness() < 128;
-    if (QApplication::palette().color(QPalette::Window) != theme_[Token::window]) {
+    const bool dark = desktop_looks_dark();
+    if (dark != desktop_is_dark_) {
       desktop_is_dark_ = dark;
       if (mode_ == ThemeMode::follow)
         QMetaObject::invokeMethod(

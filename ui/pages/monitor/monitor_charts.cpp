@@ -126,14 +126,15 @@ void MonitorCharts::take(const SeriesChunkPtr& chunk) {
 }
 
 void MonitorCharts::set_events(const std::vector<RunEventRow>& rows) {
-  std::vector<EventMark> marks;
+  std::vector<EventMark> all, loud;
   for (const RunEventRow& row : rows) {
-    // Checkpoints come too often to be worth a line each; they are in the list.
-    if (row.event.kind == RunEvent::Kind::info || row.event.kind == RunEvent::Kind::checkpoint) continue;
     const EventLook look = look_of(row.event.kind);
-    marks.push_back({static_cast<double>(row.event.step), look.glyph, look.color, text(row.event.text)});
+    // What comes often is a small sign at the top of the loss; what went wrong is a line through all panels.
+    const bool quiet = row.event.kind == RunEvent::Kind::info || row.event.kind == RunEvent::Kind::checkpoint;
+    all.push_back({static_cast<double>(row.event.step), look.glyph, look.color, text(row.event.text), !quiet});
+    if (!quiet) loud.push_back(all.back());
   }
-  for (ChartPanel* panel : panels_) panel->chart()->set_events(marks);
+  for (ChartPanel* panel : panels_) panel->chart()->set_events(panel == panels_.front() ? all : loud);
 }
 
 void MonitorCharts::set_empty_texts(const QString& loss, const QString& others) {

@@ -5,7 +5,6 @@
 #include <QSlider>
 #include <QStackedLayout>
 #include <QStandardPaths>
-#include <QThreadPool>
 #include <QToolButton>
 
 #include "ui/pages/monitor/monitor_page.h"
@@ -264,12 +263,8 @@ void MonitorPage::export_values(const QString& path) {
   std::vector<CurveExtract> curves;
   for (ChartPanel* panel : charts_->panels())
     for (CurveExtract& curve : extract(*panel->chart())) curves.push_back(std::move(curve));
-  QPointer<MonitorPage> self(this);
-  QThreadPool::globalInstance()->start([self, path, curves = std::move(curves)] {
-    const QString error = write_file(path, to_csv(curves));
-    QMetaObject::invokeMethod(qApp, [self, path, error] {
-      if (self) emit self->message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
-    });
+  save_values_later(this, std::move(curves), path, [this, path](const QString& error) {
+    emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
   });
 }
 
@@ -292,8 +287,9 @@ void MonitorPage::ask_export_picture() {
   dialog->setDefaultSuffix(QStringLiteral("png"));
   dialog->selectFile(QStringLiteral("monitor.png"));
   connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
-    const bool saved = charts_->grab().save(path, "PNG");
-    emit message(saved ? tr("Saved %1").arg(path) : tr("%1 could not be written").arg(path));
+    save_picture_later(this, charts_->grab().toImage(), path, [this, path](const QString& error) {
+      emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
+    });
   });
   dialog->open();
 }
