@@ -206,7 +206,7 @@ int main(int argc, char** argv) {
   if (arguments.check_display) return 0;
 
   ui::MainWindow window(window_options(arguments, std::move(first_run)));
-  if (!arguments.theme.isEmpty()) ui::look().set_mode(ui::theme_mode_from_string(arguments.theme));
+  if (!arguments.theme.isEmpty()) window.override_theme(ui::theme_mode_from_string(arguments.theme));
   if (pictures) return take_pictures(arguments, window);
 
   ui::UnixSignals signals_of_the_system;

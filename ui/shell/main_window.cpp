@@ -130,6 +130,7 @@ void MainWindow::take_snapshot(const WorkspaceSnapshotPtr& snapshot) {
 
 void MainWindow::submit_first_run() {
   monitor_->set_introduction(true, options_.first_run->data.corpus);
+  monitor_->select_what_runs();
   link_->submit(*options_.first_run, options_.first_run_options);
 }
 
@@ -150,6 +151,7 @@ void MainWindow::start_config(const QString& file) {
                          if (*result) {
                            SubmitOptions submit;
                            submit.resume = true;  // the same config goes on where it was
+                           monitor_->select_what_runs();
                            link_->submit(**result, submit);
                          } else {
                            show_error(text(result->error().what), text(result->error().remedy));
@@ -236,7 +238,6 @@ void MainWindow::begin_close() {
   for (QWidget* top : QApplication::topLevelWidgets())
     if (top != this && top->isVisible() && qobject_cast<QDialog*>(top)) top->close();
   if (!options_.for_pictures) {
-    settings_.theme = look().mode();
     settings_.zoom = look().zoom();
     settings_.smoothing = monitor_->charts()->view()->smoothing();
     settings_.geometry = saveGeometry();
@@ -270,6 +271,11 @@ void MainWindow::show_farewell(const QString& fact, const QString& help) {
 }
 
 void MainWindow::set_theme(ThemeMode mode) {
+  settings_.theme = mode;
+  override_theme(mode);
+}
+
+void MainWindow::override_theme(ThemeMode mode) {
   look().set_mode(mode);
   theme_actions_[mode]->setChecked(true);
   settings_page_->show_look();

@@ -49,7 +49,9 @@ class MainWindow : public QMainWindow {
   WorkspaceLink* link() const { return link_.get(); }
   QStringList page_names() const;  // "monitor", "settings"
   void show_page(const QString& name);
-  bool settled() const;  // the shown page has drawn what there is
+  void set_theme(ThemeMode mode);       // and remembers it
+  void override_theme(ThemeMode mode);  // for this time
+  bool settled() const;                 // the shown page has drawn what there is
   QString open_error() const { return open_error_; }
 
  signals:
@@ -76,7 +78,6 @@ class MainWindow : public QMainWindow {
   void show_farewell(const QString& fact, const QString& help);
   void show_cheat_sheet();
   void show_about();
-  void set_theme(ThemeMode mode);
   void set_zoom(int percent);
   void reset_layout();
   void fit_to_width(int width);

@@ -36,6 +36,7 @@ void MonitorPage::set_list_visible(bool visible) { list_box_->setVisible(visible
 
 void MonitorPage::take_snapshot(const WorkspaceSnapshotPtr& snapshot) {
   if (snapshot_ && snapshot->generation <= snapshot_->generation) return;
+  const std::size_t known_ends = snapshot_ ? snapshot_->ended.size() : snapshot->ended.size();
   snapshot_ = snapshot;
   runs_->update(snapshot);
   choose_selection();
@@ -45,6 +46,11 @@ void MonitorPage::take_snapshot(const WorkspaceSnapshotPtr& snapshot) {
   update_failure();
   update_header();
   update_empty();
+  for (std::size_t i = known_ends; i < snapshot->ended.size(); ++i) {
+    if (!snapshot->ended[i].already_finished) continue;
+    select(snapshot->ended[i].run);
+    emit message(tr("This run has been to its end before: nothing was done."));
+  }
 }
 
 const JobSnapshot* MonitorPage::pending_job() const {
@@ -132,7 +138,8 @@ void MonitorPage::take_events(const EventsChunkPtr& events) {
 void MonitorPage::update_inspector() {
   const RunInfo* run = runs_->find(selected_);
   const JobSnapshot* job = pending_job();
-  if (job && (!run || !is_active(run->summary.state)) && !user_chose_)
+  inspector_shows_job_ = job && (!run || !is_active(run->summary.state)) && !user_chose_;
+  if (inspector_shows_job_)
     inspector_->show_job(*job);
   else if (run)
     inspector_->show_run(*run, runs_->now(), speed_of(*run), link_->can_steer() || looks_steerable_);
@@ -173,7 +180,7 @@ void MonitorPage::update_journey() {
                                  format_count(run->config.seq_len)));
   if (introduction_ && run && run->summary.state == RunState::finished) {
     title = tr("Your first model is trained");
-    sentence = tr("It read %1 and learnt to guess the next token: the loss fell from %2 to %3 in %4.")
+    sentence = tr("It read %1 and learnt to guess what comes next: the loss fell from %2 to %3 in %4.")
                    .arg(corpus, run->summary.first_loss ? format_loss(*run->summary.first_loss) : missing(),
                         run->summary.last_loss ? format_loss(*run->summary.last_loss) : missing(),
                         format_duration(run->summary.seconds));
@@ -210,13 +217,16 @@ void MonitorPage::update_failure() {
     what = cause_of(*run, runs_->now());
     resumable = true;
   } else if (snapshot_) {
-    // A job that failed before it had a row in the list.
-    for (auto it = snapshot_->ended.rbegin(); it != snapshot_->ended.rend(); ++it) {
-      if (!it->error || it->error->kind == Error::Kind::stopped || runs_->find(it->run)) continue;
-      title = it->error->kind == Error::Kind::refused ? tr("The run was refused") : tr("The run could not start");
-      what = text(it->error->what);
-      if (!it->error->remedy.empty()) what += QLatin1Char('\n') + text(it->error->remedy);
-      break;
+    // The last job that ended, when the list does not tell of its failure and nothing newer has been started since.
+    const JobOutcome* last = snapshot_->ended.empty() ? nullptr : &snapshot_->ended.back();
+    for (const auto& job : snapshot_->jobs)
+      if (last && job->job > last->job) last = nullptr;
+    const RunInfo* known = last ? runs_->find(last->run) : nullptr;
+    const bool told = known && known->summary.state == RunState::failed;
+    if (last && last->error && last->error->kind != Error::Kind::stopped && !told) {
+      title = last->error->kind == Error::Kind::refused ? tr("The run was refused") : tr("The run could not start");
+      what = text(last->error->what);
+      if (!last->error->remedy.empty()) what += QLatin1Char('\n') + text(last->error->remedy);
     }
   }
   if (snapshot_ && title.isEmpty() && !snapshot_->read_error.isEmpty()) {
@@ -276,7 +286,7 @@ void MonitorPage::stop_selected() {
     link_->stop(run->summary.id);
   } else if (run && run->job >= 0) {
     link_->stop_job(run->job);
-  } else if (pending) {
+  } else if (pending && inspector_shows_job_) {
     link_->stop_job(pending->job);
   } else {
     return;

@@ -43,6 +43,7 @@ class MonitorPage : public QWidget {
 
   const RunId& selected() const { return selected_; }
   void select(const RunId& id);
+  void select_what_runs() { user_chose_ = false; }  // from the next look on
   bool settled() const;
 
   // Actions of the shell's menus.
@@ -103,7 +104,7 @@ class MonitorPage : public QWidget {
   Journey journey_;
   std::string journey_of_;
   RunId selected_;
-  bool user_chose_ = false;
+  bool user_chose_ = false, inspector_shows_job_ = false;
   std::string introduction_corpus_;
   bool is_empty_ = false, introduction_ = false, looks_steerable_ = false;
   std::uint64_t events_generation_ = 0;
