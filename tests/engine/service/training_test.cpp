@@ -69,13 +69,18 @@ TEST_F(Training, KilledAtAnyInstantItGoesOnAsIfNothingHadBeen) {
 
   const auto workspace = folder_ / "killed";
   std::mt19937 random(7);
+  // In parts of an undisturbed training's time: the first four together are too short for all of it, however fast the
+  // computer.
+  const double seconds = whole.seconds;
   int kills = 0, finished = 0;
   std::int64_t furthest = 0;
   while (finished == 0) {
     ChildProcess child({workspace.string(), "200"}, "service_child");
     ASSERT_EQ(child.line(), "started");
     if (kills < 12) {
-      std::this_thread::sleep_for(std::chrono::microseconds(std::uniform_int_distribution<int>(0, 400000)(random)));
+      const double most = kills < 4 ? seconds / 6 : seconds / 2;
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(std::uniform_real_distribution<double>(0, most)(random)));
       child.send(SIGKILL);
     }
     if (child.wait() == 0) {
