@@ -21,10 +21,11 @@ if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_ABSSTDERR=1 ${CCACHE})
 endif()
-# A fast linker. Not mold: its version in Debian 12 now and then writes programs that do not start, or never ends.
-find_program(LLD ld.lld)
-if(LLD)
-  add_link_options(-fuse-ld=lld)
+# A fast linker that comes with the compiler. Not mold: its version in Debian 12 now and then writes programs that do not start, or
+# never ends.
+find_program(GOLD ld.gold)
+if(GOLD)
+  add_link_options(-fuse-ld=gold)
 endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)

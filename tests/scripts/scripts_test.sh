@@ -57,10 +57,10 @@ END
 case " $* " in
   *" update "*) rm -f "$scratch/stale"; exit "$(cat "$scratch/update_status" 2>/dev/null || echo 0)" ;;
   *" install "*)
-    [ ! -f "$scratch/stale" ] || { echo "E: Unable to locate package lld"; exit 100; }
+    [ ! -f "$scratch/stale" ] || { echo "E: Unable to locate package ccache"; exit 100; }
     echo "0 upgraded, 1 newly installed, 0 to remove"
-    echo "Unpacking lld (14.0) ..."
-    echo "Setting up lld (14.0) ..."
+    echo "Unpacking ccache (4.7) ..."
+    echo "Setting up ccache (4.7) ..."
     : >"$scratch/absent" ;;
 esac
 END
@@ -151,20 +151,20 @@ test_packages() {
   expect_status 0 "nothing missing"
   expect_not_called apt-get "nothing missing"
 
-  echo lld >"$scratch/absent"
+  echo ccache >"$scratch/absent"
   in_house run --build
-  expect_status 0 "lld missing, root"
-  expect_says "lld" "lld missing, root"
-  expect_called "--no-install-recommends lld" "lld missing, root"
-  [ -s "$scratch/absent" ] && fail "lld was not installed"
+  expect_status 0 "ccache missing, root"
+  expect_says "ccache" "ccache missing, root"
+  expect_called "--no-install-recommends ccache" "ccache missing, root"
+  [ -s "$scratch/absent" ] && fail "ccache was not installed"
 
-  echo lld >"$scratch/absent"
+  echo ccache >"$scratch/absent"
   : >"$scratch/stale"
   in_house run --build
   expect_status 0 "old package lists"
   expect_called " update" "old package lists"
 
-  echo lld >"$scratch/absent"
+  echo ccache >"$scratch/absent"
   : >"$scratch/stale"
   echo 100 >"$scratch/update_status"
   in_house run --build
@@ -175,7 +175,7 @@ test_packages() {
   echo 1000 >"$scratch/uid"
   in_house run --build
   expect_status 1 "not root and no sudo"
-  expect_says "apt-get install --no-install-recommends lld" "not root and no sudo"
+  expect_says "apt-get install --no-install-recommends ccache" "not root and no sudo"
   expect_not_called apt-get "not root and no sudo"
 
   tool sudo <<<'[ "$1" = -n ] && shift; exec "$@"'
@@ -183,7 +183,7 @@ test_packages() {
   expect_status 0 "not root, sudo without a password"
   expect_called "sudo -n env" "not root, sudo without a password"
 
-  echo lld >"$scratch/absent"
+  echo ccache >"$scratch/absent"
   tool sudo <<<'exit 1'
   in_house run --build
   expect_status 1 "not root, sudo wants a password and there is no terminal"
