@@ -136,6 +136,7 @@ void list(List& l, RunOptions& c) {
         "Between checkpoints; 0: only at the end and on stop");
   l.add("keep_last", c.keep_last, "", between(1, 1e6), "Checkpoints kept, the newest first");
   l.add("log_every", c.log_every, "steps", between(1, 1e9), "Between recorded steps");
+  l.add("memory_guard", c.memory_guard, "", {}, "Refuse a run whose plan does not fit into free memory");
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ struct RunOptions {
   std::int64_t checkpoint_every = 100;  // steps; 0: only at the end and on stop
   std::int64_t keep_last = 2;
   std::int64_t log_every = 1;
+  bool memory_guard = true;  // refuse a run whose plan does not fit into free memory
 
   bool operator==(const RunOptions&) const = default;
 };

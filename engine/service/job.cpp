@@ -197,15 +197,33 @@ Result<RunConfig> Job::ordered_config() {
   return parse_config(run->config_json, fmt::format("the stored config of run {}", run->id));
 }
 
+bool Job::knows_run(const RunId& id) const {
+  auto reader = open_store_reader(*workspace_);
+  return reader && (*reader)->run(id);
+}
+
 // The corpus of the config, or the fallback's: then config and id become the fallback's too.
 Result<Corpus> Job::corpus_for(RunConfig& config, RunId& id) {
   const CorpusProgress report = [this](std::string_view detail, std::int64_t done, std::int64_t total) {
     change_snapshot([&](JobSnapshot& s) { s.progress = {"text", std::string(detail), done, total}; });
   };
   report("looking for " + config.data.corpus, 0, 0);
-  auto corpus = steps_->ensure_corpus(config.data.corpus, *workspace_, report, stop_.get_token());
   const std::string& fallback = order.options.fallback_corpus;
-  if (corpus || stop_.stop_requested() || fallback.empty() || fallback == config.data.corpus) return corpus;
+  const bool may_fall_back = !fallback.empty() && fallback != config.data.corpus;
+  RunConfig other = config;
+  other.data.corpus = fallback;
+  // A run that began with the fallback goes on with it, though the corpus itself could be had by now.
+  if (may_fall_back && !knows_run(id) && knows_run(config_hash(other))) {
+    config = other;
+    id = config_hash(config);
+    return steps_->ensure_corpus(fallback, *workspace_, report, stop_.get_token());
+  }
+  auto corpus = steps_->ensure_corpus(config.data.corpus, *workspace_, report, stop_.get_token());
+  // Only what cannot be fetched is replaced: not a wrong name, and not a corpus that is here and damaged.
+  std::error_code ec;
+  const bool not_to_be_had = !corpus && corpus.error().kind == Error::Kind::failed &&
+                             !fs::exists(*workspace_ / "data" / config.data.corpus, ec);
+  if (!not_to_be_had || stop_.stop_requested() || !may_fall_back) return corpus;
   fallback_note_ = fmt::format("corpus {} in place of {}: {}", fallback, config.data.corpus, corpus.error().message());
   log_warning("{}", fallback_note_);
   report(fallback_note_, 0, 0);
@@ -214,7 +232,7 @@ Result<Corpus> Job::corpus_for(RunConfig& config, RunId& id) {
     return failed(fmt::format("neither corpus can be had: {}; {}", corpus.error().message(), second.error().what),
                   second.error().remedy);
   }
-  config.data.corpus = fallback;
+  config = other;
   id = config_hash(config);
   return second;
 }
@@ -242,6 +260,11 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
   });
   if (!claim) return ended(id, claim.error());
   if (claim->kind == Claim::Kind::already_finished) return stored_outcome(id);
+  // The store may come from somebody else: a run never leaves its workspace.
+  if (claim->folder != fs::path(claim->folder).filename() || claim->folder.starts_with('.'))
+    return ended(id, failed(fmt::format("the store names {} as the run's folder, which is not one of this workspace",
+                                        claim->folder))
+                         .value());
   {
     std::lock_guard lock(mutex_);
     claim_ = *claim;
@@ -261,6 +284,7 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
   todo.run_dir = *workspace_ / "runs" / claim->folder;
   todo.max_steps = order.options.max_steps;
   todo.resume = order.options.resume;
+  todo.known_steps = claim->step;
   auto result = train_guarded(todo, corpus, sink);
 
   JobOutcome outcome;

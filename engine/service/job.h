@@ -40,6 +40,7 @@ class Job : public std::enable_shared_from_this<Job> {
 
   JobOutcome execute();
   Result<RunConfig> ordered_config();
+  bool knows_run(const RunId& id) const;
   Result<Corpus> corpus_for(RunConfig& config, RunId& id);
   JobOutcome train(const RunConfig& config, const RunId& id, const Corpus& corpus);
   Result<TrainResult> train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/safetensors.h"
+#include "engine/base/sha256.h"
 
 namespace stacklab {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::string_view folder_prefix = "ckpt_step";
 constexpr int format_version = 1;
+constexpr std::array<const char*, 2> tensor_files = {"model.safetensors", "optimiser.safetensors"};
 
 // JSON has no NaN: null stands for a loss that is not there or not finite.
 nlohmann::json number_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
@@ -104,8 +107,14 @@ Status save_checkpoint(const fs::path& run_dir, const std::string& config_hash, 
                                                        {"step", std::to_string(state.step)},
                                                        {"config_hash", config_hash},
                                                        {"tied", tied ? "lm_head.weight=tok_emb.weight" : ""}};
-  if (auto s = save_tensors(folder->path() / "model.safetensors", model_tensors(step), metadata); !s) return s;
-  if (auto s = save_tensors(folder->path() / "optimiser.safetensors", optimiser_tensors(step), metadata); !s) return s;
+  if (auto s = save_tensors(folder->path() / tensor_files[0], model_tensors(step), metadata); !s) return s;
+  if (auto s = save_tensors(folder->path() / tensor_files[1], optimiser_tensors(step), metadata); !s) return s;
+  nlohmann::json sums = nlohmann::json::object();
+  for (const char* file : tensor_files) {
+    auto sum = sha256_file(folder->path() / file);
+    if (!sum) return tl::unexpected(sum.error());
+    sums[file] = *sum;
+  }
   const nlohmann::json trainer = {{"format_version", format_version},
                                   {"config_hash", config_hash},
                                   {"step", state.step},
@@ -114,38 +123,58 @@ Status save_checkpoint(const fs::path& run_dir, const std::string& config_hash, 
                                   {"first_loss", number_or_null(state.first_loss)},
                                   {"loss", number_or_null(state.loss)},
                                   {"val_loss", number_or_null(state.val_loss)},
-                                  {"skipped", state.skipped}};
+                                  {"skipped", state.skipped},
+                                  {"sha256", sums}};
   if (auto s = write_file_atomically(folder->path() / "trainer.json", trainer.dump(2) + "\n"); !s) return s;
   return folder->commit(true);
 }
+
+namespace {
+
+// The state that trainer.json holds. Throws nlohmann's exceptions on values of a wrong type.
+Result<TrainerState> parse_trainer(const nlohmann::json& json, const CheckpointFolder& folder,
+                                   const std::string& config_hash) {
+  const std::string file = (folder.path / "trainer.json").string();
+  if (json.value("format_version", 0) != format_version)
+    return failed(fmt::format("{}: written by another version of Stacklab", file));
+  if (json.at("config_hash").get<std::string>() != config_hash)
+    return failed(
+        fmt::format("{}: belongs to run {}, not to {}", file, json["config_hash"].get<std::string>(), config_hash));
+  TrainerState state;
+  state.step = json.at("step").get<std::int64_t>();
+  state.tokens = json.at("tokens").get<std::int64_t>();
+  state.seconds = json.at("seconds").get<double>();
+  state.first_loss = number_or_nan(json.at("first_loss"));
+  state.loss = number_or_nan(json.at("loss"));
+  state.val_loss = number_or_nan(json.at("val_loss"));
+  state.skipped = json.at("skipped").get<std::int64_t>();
+  if (state.step != folder.step || state.step < 0)
+    return failed(fmt::format("{}: says step {}, the folder says {}", file, state.step, folder.step));
+  for (const char* name : tensor_files) {
+    auto sum = sha256_file(folder.path / name);
+    if (!sum) return tl::unexpected(sum.error());
+    if (json.at("sha256").at(name).get<std::string>() != *sum)
+      return failed(fmt::format("{}: not what was saved (SHA-256 differs)", (folder.path / name).string()));
+  }
+  return state;
+}
+
+}  // namespace
 
 Result<TrainerState> load_checkpoint(const CheckpointFolder& folder, const std::string& config_hash, TrainStep& step) {
   const fs::path file = folder.path / "trainer.json";
   auto text = read_file(file, 1 << 20);
   if (!text) return tl::unexpected(text.error());
-  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer())
-    return failed(file.string() + ": not the state of a trainer");
-  if (json.value("format_version", 0) != format_version)
-    return failed(fmt::format("{}: written by another version of Stacklab", file.string()));
-  if (json.value("config_hash", std::string()) != config_hash)
-    return failed(fmt::format("{}: belongs to run {}, not to {}", file.string(),
-                              json.value("config_hash", std::string()), config_hash));
-  TrainerState state;
-  state.step = json["step"].get<std::int64_t>();
-  state.tokens = json.value("tokens", std::int64_t{0});
-  state.seconds = json.value("seconds", 0.0);
-  state.first_loss = number_or_nan(json.value("first_loss", nlohmann::json()));
-  state.loss = number_or_nan(json.value("loss", nlohmann::json()));
-  state.val_loss = number_or_nan(json.value("val_loss", nlohmann::json()));
-  state.skipped = json.value("skipped", std::int64_t{0});
-  if (state.step != folder.step || state.step < 0)
-    return failed(fmt::format("{}: says step {}, the folder says {}", file.string(), state.step, folder.step));
-  if (auto s = load_tensors(folder.path / "model.safetensors", model_tensors(step)); !s)
-    return tl::unexpected(s.error());
-  if (auto s = load_tensors(folder.path / "optimiser.safetensors", optimiser_tensors(step)); !s)
-    return tl::unexpected(s.error());
-  return state;
+  try {
+    auto state = parse_trainer(nlohmann::json::parse(*text), folder, config_hash);
+    if (!state) return state;
+    if (auto s = load_tensors(folder.path / tensor_files[0], model_tensors(step)); !s) return tl::unexpected(s.error());
+    if (auto s = load_tensors(folder.path / tensor_files[1], optimiser_tensors(step)); !s)
+      return tl::unexpected(s.error());
+    return state;
+  } catch (const nlohmann::json::exception& e) {
+    return failed(fmt::format("{}: not the state of a trainer: {}", file.string(), e.what()));
+  }
 }
 
 std::vector<std::int64_t> prune_checkpoints(const fs::path& run_dir, std::int64_t keep) {
@@ -158,6 +187,22 @@ std::vector<std::int64_t> prune_checkpoints(const fs::path& run_dir, std::int64_
     if (!ec) removed.push_back(all[i].step);
   }
   return removed;
+}
+
+std::vector<std::int64_t> set_aside_checkpoints_after(const fs::path& run_dir, std::int64_t step) {
+  std::vector<std::int64_t> moved;
+  for (const CheckpointFolder& folder : list_checkpoints(run_dir)) {
+    if (folder.step <= step) continue;
+    for (int n = 1; n < 1000; ++n) {
+      const fs::path aside = run_dir / fmt::format("set-aside-{}-{}", n, folder.path.filename().string());
+      std::error_code ec;
+      if (fs::exists(aside, ec)) continue;
+      fs::rename(folder.path, aside, ec);
+      if (!ec) moved.push_back(folder.step);
+      break;
+    }
+  }
+  return moved;
 }
 
 }  // namespace stacklab

@@ -34,10 +34,15 @@ std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& run_
 Status save_checkpoint(const std::filesystem::path& run_dir, const std::string& config_hash, TrainStep& step,
                        const TrainerState& state);
 
-// Strict: every tensor must be there with its shape, nothing may be left over, and the config hash must be this run's.
+// Strict: the files must hold what was saved (SHA-256), every tensor must be there with its shape, nothing may be left
+// over, and the config hash must be this run's.
 Result<TrainerState> load_checkpoint(const CheckpointFolder& folder, const std::string& config_hash, TrainStep& step);
 
 // Removes all but the newest `keep` (at least one); returns the steps of those it removed.
 std::vector<std::int64_t> prune_checkpoints(const std::filesystem::path& run_dir, std::int64_t keep);
+
+// Renames checkpoints of later steps than `step` out of the way ("set-aside-1-ckpt_step120"): they are of a course that
+// this run has left, or cannot be read, and must neither be resumed from nor count as newest. Returns their steps.
+std::vector<std::int64_t> set_aside_checkpoints_after(const std::filesystem::path& run_dir, std::int64_t step);
 
 }  // namespace stacklab

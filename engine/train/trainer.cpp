@@ -6,7 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/base/atomic_file.h"
 #include "engine/base/environment.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "engine/base/thread_team.h"
 #include "engine/config/config_io.h"
 #include "engine/optim/schedule.h"
@@ -80,6 +83,7 @@ class Trainer {
     }
     const int threads = config_.run.threads > 0 ? static_cast<int>(config_.run.threads) : usable_threads();
     team_.emplace(threads);
+    if (Status s = check_memory(*shape, *backend); !s) return s;
     auto step = TrainStep::create(config_, *shape, *backend, &*team_);
     if (!step) return tl::unexpected(step.error());
     step_ = std::move(*step);
@@ -89,28 +93,59 @@ class Trainer {
     return {};
   }
 
+  // The plan against what is free now, before anything is allocated.
+  Status check_memory(const LoaderShape& shape, const Backend& backend) const {
+    const std::int64_t planned = plan_memory(TrainPrograms(config_, shape, backend).set).total();
+    const std::int64_t available = system_memory().available;
+    if (!config_.run.memory_guard || available <= 0 || planned <= available) return {};
+    return refused(
+        fmt::format("the run's plan needs {} of memory, {} are free", format_bytes(static_cast<double>(planned)),
+                    format_bytes(static_cast<double>(available))),
+        "use a smaller run.micro_batch or model, or --set run.memory_guard=false");
+  }
+
   Status restore() {
     state_.first_loss = state_.loss = state_.val_loss = std::numeric_limits<double>::quiet_NaN();
+    remove_stale_temporaries(request_.run_dir);
+    bool restored = false;
     if (request_.resume) {
       const std::vector<CheckpointFolder> folders = list_checkpoints(request_.run_dir);
       // The newest whole one. An unreadable one is passed over with a word, never silently.
-      for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+      for (auto folder = folders.rbegin(); folder != folders.rend() && !restored; ++folder) {
         auto loaded = load_checkpoint(*folder, config_hash(config_), *step_);
         if (loaded) {
           state_ = *loaded;
           saved_at_ = state_.step;
-          sink_.resumed_after(state_.step);
-          sink_.event(
-              {RunEvent::Kind::info, state_.step, fmt::format("Resumed from the checkpoint of step {}", state_.step)});
-          return {};
+          restored = true;
+        } else {
+          warn(folder->step, "Checkpoint passed over: " + loaded.error().message());
         }
-        sink_.event({RunEvent::Kind::warning, folder->step, "Checkpoint passed over: " + loaded.error().message()});
       }
-      sink_.resumed_after(0);
+      sink_.resumed_after(state_.step);
+      if (restored) {
+        sink_.event(
+            {RunEvent::Kind::info, state_.step, fmt::format("Resumed from the checkpoint of step {}", state_.step)});
+      } else if (request_.known_steps > 0) {
+        warn(0,
+             fmt::format("No checkpoint can be read: the {} steps that were recorded are trained again from the start",
+                         request_.known_steps));
+      }
     }
-    initialise(step_->programs().model.parameters(), static_cast<std::uint64_t>(config_.train.seed), step_->executor());
-    for (const Optimiser::StateTensor& s : step_->programs().optimiser.state()) clear(s.view);
+    if (!restored) {
+      initialise(step_->programs().model.parameters(), static_cast<std::uint64_t>(config_.train.seed),
+                 step_->executor());
+      for (const Optimiser::StateTensor& s : step_->programs().optimiser.state()) clear(s.view);
+    }
+    for (const std::int64_t step : set_aside_checkpoints_after(request_.run_dir, state_.step))
+      warn(step,
+           fmt::format("The checkpoint of step {} was set aside: this run goes on from step {}", step, state_.step));
     return {};
+  }
+
+  // For the record of the run and for whoever watches the terminal.
+  void warn(std::int64_t step, const std::string& text) {
+    log_warning("{}: {}", config_.name, text);
+    sink_.event({RunEvent::Kind::warning, step, text});
   }
 
   // A checkpoint that failed half-way may have left something.
@@ -139,8 +174,7 @@ class Trainer {
     if (config_.run.eval_every > 0 && update % config_.run.eval_every == 0 && update < total_) evaluate();
     if (config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0 && update < total_) {
       // A disk that is full now may have room later: training goes on, the older checkpoint stays.
-      if (Status s = save(); !s)
-        sink_.event({RunEvent::Kind::warning, update, "No checkpoint: " + s.error().message()});
+      if (Status s = save(); !s) warn(update, "No checkpoint: " + s.error().message());
     }
     return {};
   }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 
 #include "engine/train/checkpoint.h"
 #include "tests/engine/train/train_harness.h"
@@ -17,7 +18,7 @@ class TrainerTest : public testing::Test {
   Result<TrainResult> run(const RunConfig& config, RecordingSink& sink, const std::string& name, bool resume = false,
                           std::int64_t max_steps = 0, std::stop_token stop = {}) {
     std::filesystem::create_directories(folder_.path() / name);
-    return train({config, folder_.path() / name, max_steps, resume}, corpus_, sink, std::move(stop));
+    return train({config, folder_.path() / name, max_steps, resume, 0}, corpus_, sink, std::move(stop));
   }
 
   TemporaryFolder folder_;
@@ -120,6 +121,81 @@ TEST_F(TrainerTest, ABrokenCheckpointIsPassedOverWithAWord) {
   EXPECT_EQ(second.resumed, 7);
   EXPECT_TRUE(second.said("passed over"));
   EXPECT_EQ(second.series["loss"][14], first.series["loss"][14]);
+}
+
+// Checkpoints that cannot be read, or are of a course that was left, must not take the places of new ones.
+TEST_F(TrainerTest, NewCheckpointsStayWhereOldOnesHaveHigherSteps) {
+  RecordingSink first;
+  ASSERT_TRUE(run(small_config(), first, "h", false, 21));
+  for (const char* folder : {"ckpt_step21", "ckpt_step14"})
+    std::filesystem::resize_file(folder_.path() / "h" / folder / "model.safetensors", 100);
+  RecordingSink second;
+  TrainRequest request{small_config(), folder_.path() / "h", 9, true, 21};
+  const auto again = train(request, corpus_, second, {});
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->steps, 9);
+  EXPECT_TRUE(second.said("the 21 steps that were recorded are trained again"));
+  EXPECT_TRUE(second.said("set aside"));
+  EXPECT_EQ(second.series["loss"][9], first.series["loss"][9]);
+  std::vector<std::int64_t> steps;
+  for (const CheckpointFolder& f : list_checkpoints(folder_.path() / "h")) steps.push_back(f.step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{7, 9}));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "h/set-aside-1-ckpt_step21"));
+  // A run that does not resume shares the folder with nothing older.
+  RecordingSink third;
+  ASSERT_TRUE(run(small_config(), third, "h", false, 3));
+  ASSERT_EQ(list_checkpoints(folder_.path() / "h").size(), 1u);
+  EXPECT_EQ(list_checkpoints(folder_.path() / "h")[0].step, 3);
+}
+
+TEST_F(TrainerTest, DamageOfEveryKindIsPassedOver) {
+  RecordingSink first;
+  ASSERT_TRUE(run(small_config(), first, "k", false, 14));
+  const std::filesystem::path newest = folder_.path() / "k/ckpt_step14", kept = folder_.path() / "kept";
+  std::filesystem::copy(newest, kept, std::filesystem::copy_options::recursive);
+  const auto text = [&](const char* from, const char* to) {
+    std::string json;
+    std::getline(std::ifstream(kept / "trainer.json"), json, '\0');
+    json.replace(json.find(from), std::string(from).size(), to);
+    std::ofstream(newest / "trainer.json") << json;
+  };
+  const auto flip = [&] {
+    std::fstream file(newest / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-5, std::ios::end);
+    file.put('!');
+  };
+  const std::vector<std::pair<const char*, std::function<void()>>> damages = {
+      {"a word for a number", [&] { text("\"tokens\": ", "\"tokens\": \"x\", \"t\": "); }},
+      {"a word for the version", [&] { text("\"format_version\": 1", "\"format_version\": \"x\""); }},
+      {"no state", [&] { std::ofstream(newest / "trainer.json") << "[]"; }},
+      {"a flipped byte", flip},
+      {"a file of another checkpoint", [&] {
+         std::filesystem::copy_file(folder_.path() / "k/ckpt_step7/model.safetensors", newest / "model.safetensors",
+                                    std::filesystem::copy_options::overwrite_existing);
+       }}};
+  for (const auto& [what, damage] : damages) {
+    std::filesystem::remove_all(newest);
+    std::filesystem::copy(kept, newest, std::filesystem::copy_options::recursive);
+    damage();
+    RecordingSink sink;
+    const auto r = run(small_config(), sink, "k", true, 8);
+    ASSERT_TRUE(r) << what << ": " << r.error().message();
+    EXPECT_EQ(sink.resumed, 7) << what;
+    EXPECT_TRUE(sink.said("passed over")) << what;
+    std::filesystem::remove_all(folder_.path() / "k/ckpt_step8");
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / "k"))
+      if (entry.path().filename().string().starts_with("set-aside")) std::filesystem::remove_all(entry.path());
+  }
+}
+
+TEST_F(TrainerTest, APlanBeyondFreeMemoryIsRefusedBeforeAnythingIsAllocated) {
+  RunConfig c = small_config();
+  c.model.d_model = 1 << 14, c.model.intermediate = 1 << 16, c.model.n_layers = 200;
+  RecordingSink sink;
+  const auto r = run(c, sink, "g");
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().kind, Error::Kind::refused);
+  EXPECT_NE(r.error().message().find("run.memory_guard"), std::string::npos);
 }
 
 TEST_F(TrainerTest, UnknownDeviceIsAUsageError) {
