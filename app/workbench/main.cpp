@@ -110,7 +110,7 @@ ui::WindowOptions window_options(const Arguments& arguments, std::optional<RunCo
   };
   options.link.system_info = [workspace] { return system_info(workspace); };
   options.first_run = std::move(first_run);
-  // A first run that was closed before its end goes on; one that has ended stays as it is.
+  // Only a workspace without runs gets it; where its row was made and nothing more, it goes on.
   options.first_run_options.resume = true;
   options.first_run_options.fallback_corpus = arguments.fallback_corpus.toStdString();
   options.load_config = checked_config;

@@ -102,8 +102,9 @@ Result<Corpus> unknown_corpus(std::string_view name, const fs::path& workspace,
   for (const CatalogueItem& item : catalogue) names.push_back(item.name);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(workspace / "data", error)) {
-    if (entry.is_directory() && is_plain_name(entry.path().filename().string()))
-      names.push_back(entry.path().filename().string());
+    const std::string found = entry.path().filename().string();
+    if (entry.is_directory() && is_plain_name(found) && std::find(names.begin(), names.end(), found) == names.end())
+      names.push_back(found);
   }
   std::string remedy = did_you_mean(name, names);
   if (remedy.empty()) {

@@ -189,6 +189,8 @@ void MainWindow::fit_dock() {
                     !dock_hidden_by_width_);
 }
 
+QString MainWindow::trouble() const { return monitor_->trouble(); }
+
 bool MainWindow::settled() const {
   if (!snapshot_ || (options_.link.system_info && !system_)) return false;
   return pages_->currentWidget() != monitor_ || monitor_->settled();

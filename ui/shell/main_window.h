@@ -52,6 +52,7 @@ class MainWindow : public QMainWindow {
   void set_theme(ThemeMode mode);       // and remembers it
   void override_theme(ThemeMode mode);  // for this time
   bool settled() const;                 // the shown page has drawn what there is
+  QString trouble() const;              // why the store cannot be read; empty: it can
   QString open_error() const { return open_error_; }
 
  signals:

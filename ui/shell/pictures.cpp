@@ -10,6 +10,7 @@ namespace {
 constexpr int look_every_ms = 40;
 // Drawn and unchanged at so many looks in a row: layouts and charts have come to rest.
 constexpr int looks_at_rest = 4;
+constexpr int looks_in_trouble = 50;
 constexpr int patience_ms = 60000;
 }  // namespace
 
@@ -33,6 +34,9 @@ void PictureTaker::start() {
 void PictureTaker::look() {
   settled_looks_ = window_->settled() ? settled_looks_ + 1 : 0;
   if (settled_looks_ < looks_at_rest) {
+    // A store that stays unreadable will not be drawn; one that is only busy is waited for.
+    troubled_looks_ = window_->trouble().isEmpty() ? 0 : troubled_looks_ + 1;
+    if (troubled_looks_ > looks_in_trouble) return end(window_->trouble());
     if (waited_.elapsed() > patience_ms) end(tr("the page %1 was not drawn within a minute").arg(left_.front()));
     return;
   }

@@ -30,6 +30,7 @@ class PictureTaker : public QObject {
   QTimer timer_;
   QElapsedTimer waited_;
   int settled_looks_ = 0;
+  int troubled_looks_ = 0;
 };
 
 }  // namespace stacklab::ui

@@ -84,6 +84,7 @@ TEST_F(Failure, AnInvalidConfigIsRefusedBeforeAnything) {
 }
 
 TEST_F(Failure, ACorpusThatCannotBeHadFailsWithoutARow) {
+  fs::remove_all(workspace() / "data/sample");
   JobSteps offline = steps();
   offline.ensure_corpus = [&](std::string_view name, const fs::path&, const CorpusProgress&,
                               std::stop_token) -> Result<Corpus> {
@@ -100,7 +101,26 @@ TEST_F(Failure, ACorpusThatCannotBeHadFailsWithoutARow) {
   EXPECT_NE(both.error->what.find("no network for spare"), std::string::npos) << both.error->message();
 }
 
+// What is here and damaged, or named wrongly, is for the user to mend: nothing else is trained in its place.
+TEST_F(Failure, OnlyWhatCannotBeFetchedIsReplaced) {
+  JobSteps broken = steps();
+  auto kind = Error::Kind::failed;
+  broken.ensure_corpus = [&](std::string_view name, const fs::path& where, const CorpusProgress&,
+                             std::stop_token) -> Result<Corpus> {
+    if (name == "sample") return tl::unexpected<Error>({kind, "documents.bin is damaged", {}});
+    return make_sample(name, where);
+  };
+  auto service = open(std::move(broken));
+  const SubmitOptions with_fallback{.resume = false, .max_steps = 0, .fallback_corpus = "spare"};
+  EXPECT_EQ(run(*service, tiny_config(), with_fallback).state, RunState::failed);
+  fs::remove_all(workspace() / "data/sample");
+  kind = Error::Kind::usage;
+  EXPECT_EQ(run(*service, tiny_config(), with_fallback).state, RunState::failed);
+  EXPECT_TRUE(must(must(service->reader())->runs()).empty());
+}
+
 TEST_F(Failure, TheFallbackCorpusMakesAnotherRunThatSaysSo) {
+  fs::remove_all(workspace() / "data/sample");
   JobSteps offline = steps();
   offline.ensure_corpus = [&](std::string_view name, const fs::path& where, const CorpusProgress&,
                               std::stop_token) -> Result<Corpus> {

@@ -43,7 +43,8 @@ class MonitorPage : public QWidget {
 
   const RunId& selected() const { return selected_; }
   void select(const RunId& id);
-  void select_what_runs() { user_chose_ = false; }  // from the next look on
+  void select_what_runs() { user_chose_ = false; }                                   // from the next look on
+  QString trouble() const { return snapshot_ ? snapshot_->read_error : QString(); }  // why the store cannot be read
   bool settled() const;
 
   // Actions of the shell's menus.
