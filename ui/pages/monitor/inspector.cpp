@@ -272,9 +272,11 @@ void Inspector::show_run(const RunInfo& run, double now, double tokens_per_secon
                                       format_count(run.config.seq_len)));
   if (const auto parameters = fact_of(s, "parameters"))
     facts_->set(tr("Parameters"), format_count(std::llround(*parameters)));
-  facts_->set(tr("Peak memory"), s.peak_bytes > 0
-                                     ? tr("%1, planned %2").arg(format_bytes(s.peak_bytes), format_bytes(s.plan_bytes))
-                                     : QString());
+  // The plan is what training takes; the peak is of the whole process, window included.
+  facts_->set(tr("Memory"),
+              s.peak_bytes > 0
+                  ? tr("%1 planned, process %2").arg(format_bytes(s.plan_bytes), format_bytes(s.peak_bytes))
+                  : QString());
   facts_->set(tr("Device"), run.config.device.empty()
                                 ? QString()
                                 : tr("%1, %2").arg(text(run.config.device), text(run.config.precision)));
