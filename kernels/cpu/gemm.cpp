@@ -1,0 +1,217 @@
+#include "kernels/cpu/gemm.h"
+
+#ifndef GROUP
+#define GROUP(x) x
+#endif
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/cpu/pack-inl.h"
+#include "kernels/cpu/tile-inl.h"
+
+// What does not depend on the instruction set: once.
+#ifndef STACKLAB_KERNELS_CPU_GEMM_ONCE_
+#define STACKLAB_KERNELS_CPU_GEMM_ONCE_
+namespace stacklab::cpu {
+namespace {
+
+constexpr std::int64_t depth_block = 256;               // of the fixed order of summation
+constexpr std::int64_t widest_tile = 32;                // columns, of any instruction set
+constexpr std::int64_t packed_floats = 3 << 19;         // B that is packed at once: 6 MiB stay in the last cache
+constexpr std::int64_t widest_group = 2 * column_step;  // columns that one task works on
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+// The part of B that is packed at once: nb columns (of each half where paired) and kb of the depth.
+struct Blocking {
+  std::int64_t halves, width, nb, kb;
+  Blocking(std::int64_t n, std::int64_t k, bool paired) : halves(paired ? 2 : 1), width(n / halves) {
+    const std::int64_t narrow = halves * std::min(round_up(width, widest_tile), widest_group);
+    kb = k * narrow <= packed_floats ? k : std::max(depth_block, packed_floats / narrow / depth_block * depth_block);
+    nb = std::max(widest_group, packed_floats / (kb * halves) / widest_group * widest_group);
+    nb = std::min(nb, width);
+  }
+  bool whole(std::int64_t k) const { return nb == width && kb == k; }
+  std::int64_t floats() const { return halves * round_up(nb, widest_tile) * kb; }
+};
+
+// Blocks of rows, a power of two while they fit, so that threads get equal shares.
+std::int64_t row_blocks(std::int64_t m, std::int64_t group_floats) {
+  constexpr std::int64_t most_rows = 160;
+  // Where a group's part of B stays in the second cache, few rows suffice.
+  const std::int64_t fewest_rows = group_floats <= 64 << 10 ? 8 : 64;
+  std::int64_t blocks = 1;
+  while (blocks < 16 && m / (2 * blocks) >= fewest_rows) blocks *= 2;
+  return m > most_rows * blocks ? 16 * ((m + 16 * most_rows - 1) / (16 * most_rows)) : blocks;
+}
+
+}  // namespace
+}  // namespace stacklab::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace stacklab::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr std::int64_t panels_at_once = 8;  // of A, packed on the stack
+
+void pack_a(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1, float* out) {
+  if (a.transposed) {
+    if (a.kind == Operand::Kind::swiglu_grad)
+      pack_columns(SwigluGradSource(a), m0, m1, k0, k1, out);
+    else
+      pack_columns(PlainSource(a), m0, m1, k0, k1, out);
+    return;
+  }
+  switch (a.kind) {
+    case Operand::Kind::plain:
+      return pack_rows(PlainSource(a), m0, m1, k0, k1, out, depth_block);
+    case Operand::Kind::normed:
+      return pack_rows(NormedSource(a), m0, m1, k0, k1, out, depth_block);
+    case Operand::Kind::swiglu_grad:
+      return pack_rows(SwigluGradSource(a), m0, m1, k0, k1, out, depth_block);
+  }
+}
+
+void pack_b(const Operand& b, std::int64_t n0, std::int64_t n1, std::int64_t k0, std::int64_t k1, float* out) {
+  if (b.transposed) return pack_panel_transposed(b.data, b.ld, n0, n1, k0, k1, out);
+  if (b.kind == Operand::Kind::normed) return pack_panel(NormedSource(b), n0, n1, k0, k1, out);
+  pack_panel(PlainSource(b), n0, n1, k0, k1, out);
+}
+
+// The packed part of B: depth blocks, in each the panels of the first half, then those of the second.
+struct PackedB {
+  const Gemm& g;
+  std::int64_t halves, width;   // of C
+  std::int64_t n0, n1, k0, k1;  // columns (of each half) and depth that are packed
+  std::int64_t half_panels;
+
+  PackedB(const Gemm& gemm, const Blocking& s, std::int64_t n, std::int64_t k)
+      : g(gemm),
+        halves(s.halves),
+        width(s.width),
+        n0(n),
+        n1(std::min(s.width, n + s.nb)),
+        k0(k),
+        k1(std::min(gemm.k, k + s.kb)),
+        half_panels((n1 - n0 + tile_cols - 1) / tile_cols) {}
+  std::int64_t panels() const { return halves * half_panels; }
+  std::int64_t depth(std::int64_t k) const { return std::min(depth_block, k1 - k); }
+  float* at(std::int64_t k, std::int64_t half, std::int64_t panel) const {
+    return g.workspace + ((k - k0) * panels() + (half * half_panels + panel) * depth(k)) * tile_cols;
+  }
+  void pack(std::int64_t k, std::int64_t first, std::int64_t last) const {
+    for (std::int64_t p = first; p < last; ++p) {
+      const std::int64_t half = p / half_panels, panel = p % half_panels;
+      const std::int64_t begin = n0 + panel * tile_cols, end = std::min(n1, begin + tile_cols);
+      pack_b(g.b, half * width + begin, half * width + end, k, k + depth(k), at(k, half, panel));
+    }
+  }
+};
+
+// A block of rows of a group of columns, through the packed depth.
+void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64_t panel0, std::int64_t panel1) {
+  const Gemm& g = b.g;
+  alignas(64) float packed[panels_at_once * tile_rows * depth_block];
+  const auto& functions = g.a.transposed ? tiles<1> : tiles<depth_block>;
+  const Panels panels(row1 - row0);
+  for (std::int64_t k = b.k0; k < b.k1; k += depth_block) {
+    const std::int64_t depth = b.depth(k);
+    const float* base = k == 0 ? g.base : g.c;
+    const std::int64_t ld_base = k == 0 ? g.ld_base : g.ldc;
+    for (std::int64_t p0 = 0; p0 < panels.count; p0 += panels_at_once) {
+      const std::int64_t p1 = std::min(panels.count, p0 + panels_at_once);
+      for (std::int64_t p = p0; p < p1; ++p)
+        pack_a(g.a, row0 + panels.begin(p), row0 + panels.begin(p + 1), k, k + depth,
+               packed + (p - p0) * tile_rows * depth_block);
+      for (std::int64_t p = p0; p < p1; ++p) {
+        const std::int64_t m = row0 + panels.begin(p);
+        const int rows = static_cast<int>(row0 + panels.begin(p + 1) - m);
+        const TileFunction function = functions[static_cast<std::size_t>(rows - 1)];
+        const float* a = packed + (p - p0) * tile_rows * depth_block;
+        for (std::int64_t half = 0; half < b.halves; ++half)
+          for (std::int64_t panel = panel0; panel < panel1; ++panel) {
+#ifdef PREA
+            if (!g.a.transposed) {  // next block
+              const std::int64_t np = p + panels_at_once;
+              std::int64_t kk = k, q = np;
+              if (q >= panels.count) {
+                q = p - p0;
+                kk = k + depth_block;
+              }
+              if (kk < b.k1 && q < panels.count) {
+                std::int64_t r = row0 + panels.begin(q);
+                const int per = (tile_rows * 16 + (panel1 - panel0) - 1) / (panel1 - panel0);
+                std::int64_t l0 = (panel - panel0) * per;
+                for (int l = 0; l < per; ++l) {
+                  std::int64_t x = l0 + l;
+                  if (x < tile_rows * 16) __builtin_prefetch(g.a.data + (r + x / 16) * g.a.ld + kk + x % 16 * 16, 0, 2);
+                }
+              }
+            }
+#endif
+            const std::int64_t n = b.n0 + panel * tile_cols, col = half * b.width + n;
+            tile_at(function, rows, b.n1 - n, depth, a, tile_rows, b.at(k, half, panel), tile_cols,
+                    g.c + m * g.ldc + col, g.ldc, base ? base + m * ld_base + col : nullptr, ld_base);
+          }
+      }
+    }
+  }
+}
+
+void run(const Gemm& g, const KernelContext& context) {
+  const Blocking s(g.n, g.k, g.paired);
+  // Columns of a task: its part of B in one depth block should stay in the second cache.
+  const std::int64_t group = GROUP(lanes >= 16 ? widest_group : column_step);
+  const std::int64_t group_panels = group / s.halves / tile_cols;
+  Tasks before = g.before;
+  for (std::int64_t n = 0; n < s.width; n += s.nb)
+    for (std::int64_t k = 0; k < g.k; k += s.kb) {
+      const PackedB b(g, s, n, k);
+      const bool packed = g.b_is_packed && s.whole(g.k);
+      // Packing tasks of about 32 Ki elements.
+      const std::int64_t each = std::max<std::int64_t>(1, (128 / tile_cols)), runs = (b.panels() + each - 1) / each;
+      const std::int64_t depths = (b.k1 - b.k0 + depth_block - 1) / depth_block, packing = packed ? 0 : runs * depths;
+      const double elements = static_cast<double>(packing ? b.panels() * tile_cols * (b.k1 - b.k0) : 0);
+      for_each_worth(context, before.count + packing, elements * 0.15 + static_cast<double>(before.count) * 1000,
+                     [&](std::int64_t task) {
+                       if (task < before.count) return before.fn(before.self, task);
+                       task -= before.count;
+                       b.pack(b.k0 + task / runs * depth_block, task % runs * each,
+                              std::min(b.panels(), (task % runs + 1) * each));
+                     });
+      before = {};
+      const std::int64_t groups = (b.half_panels + group_panels - 1) / group_panels;
+      const std::int64_t blocks = row_blocks(g.m, std::min(s.halves * (b.n1 - b.n0), group) * (b.k1 - b.k0));
+      const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(s.halves * (b.n1 - b.n0)) *
+                           static_cast<double>(b.k1 - b.k0);
+      for_each_worth(context, groups * blocks, flops * 0.01, [&](std::int64_t task) {
+        const std::int64_t panel0 = task / blocks * group_panels,
+                           panel1 = std::min(b.half_panels, panel0 + group_panels);
+        const std::int64_t row0 = g.m * (task % blocks) / blocks, row1 = g.m * (task % blocks + 1) / blocks;
+        multiply(b, row0, row1, panel0, panel1);
+        if (g.finished.fn && b.k1 == g.k)
+          g.finished.fn(g.finished.self, row0, row1, n + panel0 * tile_cols, std::min(b.n1, n + panel1 * tile_cols));
+      });
+    }
+}
+
+}  // namespace
+}  // namespace stacklab::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stacklab::cpu {
+
+HWY_EXPORT(run);
+
+std::int64_t gemm_workspace(std::int64_t n, std::int64_t k, bool paired) { return Blocking(n, k, paired).floats(); }
+
+void gemm(const Gemm& g, const KernelContext& context) { HWY_DYNAMIC_DISPATCH(run)(g, context); }
+
+}  // namespace stacklab::cpu
+#endif

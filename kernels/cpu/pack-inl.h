@@ -1,0 +1,166 @@
+// Packing of A and B for the micro-kernel, with transformations on the way. A source gives vectors of its elements, of
+// any width: the place where other storage types are converted. Included once for each instruction set.
+#if defined(STACKLAB_KERNELS_CPU_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef STACKLAB_KERNELS_CPU_PACK_INL_H_
+#undef STACKLAB_KERNELS_CPU_PACK_INL_H_
+#else
+#define STACKLAB_KERNELS_CPU_PACK_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace stacklab::cpu::HWY_NAMESPACE {
+
+using One = hn::CappedTag<float, 1>;
+
+struct PlainSource {
+  const float* data;
+  std::int64_t ld;
+  explicit PlainSource(const Operand& o) : data(o.data), ld(o.ld) {}
+  // No vector may reach across this column.
+  std::int64_t seam() const { return std::numeric_limits<std::int64_t>::max(); }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
+    return hn::LoadU(d, data + r * ld + c);
+  }
+};
+
+struct NormedSource {
+  const float* data;
+  std::int64_t ld;
+  const float *row_scale, *col_gain;
+  explicit NormedSource(const Operand& o) : data(o.data), ld(o.ld), row_scale(o.row_scale), col_gain(o.col_gain) {}
+  std::int64_t seam() const { return std::numeric_limits<std::int64_t>::max(); }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
+    return hn::Mul(hn::Mul(hn::LoadU(d, data + r * ld + c), hn::Set(d, row_scale[r])), hn::LoadU(d, col_gain + c));
+  }
+};
+
+// With s = sigmoid(gate): d gate = du up (s + gate s (1 - s)), d up = du gate s.
+struct SwigluGradSource {
+  const float *gate_up, *du;
+  std::int64_t f;
+  explicit SwigluGradSource(const Operand& o) : gate_up(o.data), du(o.du), f(o.ld / 2) {}
+  std::int64_t seam() const { return f; }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
+    const bool of_gate = c < f;
+    const std::int64_t i = of_gate ? c : c - f;
+    const auto gate = hn::LoadU(d, gate_up + r * 2 * f + i);
+    const auto s = sigmoid(d, gate);
+    const auto g = hn::LoadU(d, du + r * f + i);
+    if (!of_gate) return hn::Mul(hn::Mul(g, gate), s);
+    const auto up = hn::LoadU(d, gate_up + r * 2 * f + f + i);
+    const auto slope = hn::MulAdd(hn::Mul(gate, s), hn::Sub(hn::Set(d, 1.0f), s), s);
+    return hn::Mul(hn::Mul(g, up), slope);
+  }
+};
+
+// out[0 .. c1 - c0) = row r, columns c0 .. c1, none of them across the seam.
+template <class Source>
+HWY_INLINE void copy_span(const Source& source, std::int64_t r, std::int64_t c0, std::int64_t c1, float* out) {
+  const FloatTag d;
+  std::int64_t c = c0;
+  for (; c + lanes <= c1; c += lanes) hn::StoreU(source.load(d, r, c), d, out + (c - c0));
+  for (; c < c1; ++c) hn::StoreU(source.load(One(), r, c), One(), out + (c - c0));
+}
+
+template <class Source>
+HWY_INLINE void copy_row(const Source& source, std::int64_t r, std::int64_t c0, std::int64_t c1, float* out) {
+  const std::int64_t cut = std::clamp(source.seam(), c0, c1);
+  copy_span(source, r, c0, cut, out);
+  copy_span(source, r, cut, c1, out + (cut - c0));
+}
+
+// Rows m0 .. m1, each depth k0 .. k1, row_stride apart.
+template <class Source>
+void pack_rows(const Source& source, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1, float* out,
+               std::int64_t row_stride) {
+  for (std::int64_t m = m0; m < m1; ++m) copy_row(source, m, k0, k1, out + (m - m0) * row_stride);
+}
+
+// The source is [K, M]: for each k the m1 - m0 <= tile_rows elements of a panel, tile_rows apart. Two vectors of the
+// largest width that fits, overlapping, copy any count.
+template <int width, class Source>
+HWY_INLINE void pack_columns_by(const Source& source, std::int64_t m0, std::int64_t m1, std::int64_t k0,
+                                std::int64_t k1, float* out) {
+  const hn::CappedTag<float, width> d;
+  const std::int64_t tail = m1 - m0 - width;
+  for (std::int64_t k = k0; k < k1; ++k, out += tile_rows) {
+    const auto first = source.load(d, k, m0), last = source.load(d, k, m0 + tail);
+    hn::StoreU(first, d, out);
+    hn::StoreU(last, d, out + tail);
+  }
+}
+
+template <class Source>
+void pack_columns(const Source& source, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1,
+                  float* out) {
+  const std::int64_t rows = m1 - m0;
+  if (!(m0 < source.seam() && source.seam() < m1)) {
+    if (lanes >= 8 && rows >= 8) return pack_columns_by<8>(source, m0, m1, k0, k1, out);
+    if (lanes >= 4 && rows >= 4) return pack_columns_by<4>(source, m0, m1, k0, k1, out);
+    if (lanes >= 2 && rows >= 2) return pack_columns_by<2>(source, m0, m1, k0, k1, out);
+  }
+  for (std::int64_t k = k0; k < k1; ++k, out += tile_rows) copy_row(source, k, m0, m1, out);
+}
+
+// A panel of B, [k1 - k0, tile_cols], from columns n0 .. n1 of [K, N]; zeros beyond n1.
+template <class Source>
+void pack_panel(const Source& source, std::int64_t n0, std::int64_t n1, std::int64_t k0, std::int64_t k1, float* out) {
+  const FloatTag d;
+  if (n1 - n0 == tile_cols) {
+    for (std::int64_t k = k0; k < k1; ++k, out += tile_cols)
+      for (int j = 0; j < tile_vectors; ++j) hn::StoreU(source.load(d, k, n0 + j * lanes), d, out + j * lanes);
+    return;
+  }
+  for (std::int64_t k = k0; k < k1; ++k, out += tile_cols) {
+    copy_span(source, k, n0, n1, out);
+    std::fill(out + (n1 - n0), out + tile_cols, 0.0f);
+  }
+}
+
+// The same from a matrix that is given as [N, K]: four by four elements at a time change places.
+inline void pack_panel_transposed(const float* data, std::int64_t ld, std::int64_t n0, std::int64_t n1, std::int64_t k0,
+                                  std::int64_t k1, float* out) {
+  const std::int64_t whole = lanes >= 4 ? (n1 - n0) / 4 * 4 : 0, deep = lanes >= 4 ? (k1 - k0) / 4 * 4 : 0;
+  if constexpr (lanes >= 4) {
+    const hn::FixedTag<float, 4> d;
+    const hn::FixedTag<double, 2> pair;
+    for (std::int64_t n = 0; n < whole; n += 4) {
+      const float* row = data + (n0 + n) * ld + k0;
+      float* to = out + n;
+      for (std::int64_t k = 0; k < deep; k += 4, to += 4 * tile_cols) {
+        const auto r0 = hn::LoadU(d, row + k), r1 = hn::LoadU(d, row + ld + k), r2 = hn::LoadU(d, row + 2 * ld + k),
+                   r3 = hn::LoadU(d, row + 3 * ld + k);
+        const auto low01 = hn::BitCast(pair, hn::InterleaveLower(d, r0, r1)),
+                   low23 = hn::BitCast(pair, hn::InterleaveLower(d, r2, r3)),
+                   up01 = hn::BitCast(pair, hn::InterleaveUpper(d, r0, r1)),
+                   up23 = hn::BitCast(pair, hn::InterleaveUpper(d, r2, r3));
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pair, low01, low23)), d, to);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pair, low01, low23)), d, to + tile_cols);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pair, up01, up23)), d, to + 2 * tile_cols);
+        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pair, up01, up23)), d, to + 3 * tile_cols);
+      }
+    }
+  }
+  for (std::int64_t n = 0; n < n1 - n0; ++n)
+    for (std::int64_t k = n < whole ? deep : 0; k < k1 - k0; ++k) out[k * tile_cols + n] = data[(n0 + n) * ld + k0 + k];
+  for (std::int64_t k = 0; k < k1 - k0; ++k)
+    std::fill(out + k * tile_cols + (n1 - n0), out + (k + 1) * tile_cols, 0.0f);
+}
+
+}  // namespace stacklab::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

@@ -1,0 +1,101 @@
+// What the tests of the CPU backend share: guarded memory, teams of threads, instruction sets.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/base/thread_team.h"
+#include "kernels/context.h"
+#include "kernels/cpu/targets.h"
+#include "kernels/tensor_view.h"
+
+namespace stacklab::test {
+
+// Unit roundoff of float: the relative error of one operation.
+inline constexpr double unit32 = 0x1p-24;
+
+// Elements between two zones that must stay as they are.
+template <class T>
+class Guarded {
+ public:
+  Guarded() = default;
+  explicit Guarded(std::int64_t n, T value = T(0)) : n_(static_cast<std::size_t>(n)), memory_(n_ + 2 * guard, mark()) {
+    for (std::size_t i = 0; i < n_; ++i) data()[i] = value;
+  }
+  T* data() { return memory_.data() + guard; }
+  const T* data() const { return memory_.data() + guard; }
+  std::size_t size() const { return n_; }
+  T& operator[](std::size_t i) { return data()[i]; }
+  const T& operator[](std::size_t i) const { return data()[i]; }
+  std::vector<T> values() const { return {data(), data() + n_}; }
+  bool intact() const {
+    if (memory_.empty()) return true;
+    const T m = mark();
+    for (std::size_t i = 0; i < guard; ++i)
+      if (std::memcmp(&memory_[i], &m, sizeof m) != 0 || std::memcmp(&memory_[guard + n_ + i], &m, sizeof m) != 0)
+        return false;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t guard = 64;
+  static T mark() {
+    T m;
+    std::memset(&m, 0x5a, sizeof m);
+    return m;
+  }
+  std::size_t n_ = 0;
+  std::vector<T> memory_;
+};
+
+template <class T>
+Guarded<T> random_guarded(std::int64_t n, std::uint32_t seed, double deviation = 1) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<double> normal(0, deviation);
+  Guarded<T> g(n);
+  for (std::int64_t i = 0; i < n; ++i) g[static_cast<std::size_t>(i)] = static_cast<T>(normal(engine));
+  return g;
+}
+
+class TeamTasks final : public ParallelFor {
+ public:
+  explicit TeamTasks(int threads) : team_(threads) {}
+  void run(std::int64_t tasks, void (*fn)(void*, std::int64_t), void* self) override { team_.run(tasks, fn, self); }
+  int threads() const override { return team_.threads(); }
+
+ private:
+  ThreadTeam team_;
+};
+
+// Runs the rest of the scope on one instruction set.
+class OnInstructionSet {
+ public:
+  explicit OnInstructionSet(std::string_view name) { cpu::restrict_instruction_set(name); }
+  ~OnInstructionSet() { cpu::restrict_instruction_set(""); }
+  OnInstructionSet(const OnInstructionSet&) = delete;
+  OnInstructionSet& operator=(const OnInstructionSet&) = delete;
+};
+
+// allowed(i) bounds the error of element i.
+template <class Got, class Expected, class Allowed>
+void expect_close(const std::string& what, const Got& got, const Expected& expected, Allowed&& allowed) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  double worst = -1;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double error = std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i]));
+    const double ratio = error == 0 ? 0 : error / allowed(i);
+    if (!(ratio <= worst)) worst = std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio, at = i;
+  }
+  if (got.size() == 0) return;
+  EXPECT_LE(worst, 1) << what << ": element " << at << " of " << got.size() << " is " << got[at] << " instead of "
+                      << expected[at] << ", allowed error " << allowed(at);
+}
+
+}  // namespace stacklab::test
