@@ -400,6 +400,25 @@ Violations check_header_guards(const Tree& tree) {
   return violations;
 }
 
+Violations check_readme(const Tree& tree) {
+  const auto readme = tree.find("README.md");
+  if (readme == tree.end()) return {{"README.md", 0, "is missing"}};
+  Violations violations;
+  std::size_t last = 0;
+  for (const std::string& room : engine_rooms()) {
+    if (!tree.count("engine/" + room + "/CMakeLists.txt")) continue;
+    const std::size_t at = readme->second.find("| `engine/" + room + "/`");
+    if (at == std::string::npos) {
+      violations.push_back({"README.md", 0, "does not tell of engine/" + room});
+    } else if (at < last) {
+      violations.push_back({"README.md", 0, "tells of engine/" + room + " too early"});
+    } else {
+      last = at;
+    }
+  }
+  return violations;
+}
+
 Tree read_tree(const std::filesystem::path& root) {
   namespace fs = std::filesystem;
   std::vector<std::string> names;

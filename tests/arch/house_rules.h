@@ -56,6 +56,10 @@ Violations check_leftovers(const Tree& tree);
 // Every C++ header has #pragma once.
 Violations check_header_guards(const Tree& tree);
 
+// README.md tells the pipeline in the order of the folders: it names every room of the engine that there is, in their
+// order.
+Violations check_readme(const Tree& tree);
+
 // Files that git tracks or would track; without git, all but build folders and dot folders. Binary files have empty
 // text.
 Tree read_tree(const std::filesystem::path& root);

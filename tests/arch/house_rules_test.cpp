@@ -183,6 +183,17 @@ TEST(HouseRules, HeadersAreGuarded) {
   EXPECT_TRUE(check_header_guards({{"engine/base/a.h", "#pragma once\n"}, {"engine/base/a.cpp", ""}}).empty());
 }
 
+TEST(HouseRules, TheReadmeTellsOfEveryRoomInOrder) {
+  Tree tree = {{"engine/base/CMakeLists.txt", ""}, {"engine/data/CMakeLists.txt", ""}};
+  EXPECT_EQ(check_readme(tree).size(), 1u);
+  tree["README.md"] = "| `engine/base/` | a |\n| `engine/data/` | b |\n";
+  EXPECT_TRUE(check_readme(tree).empty());
+  tree["README.md"] = "| `engine/data/` | b |\n| `engine/base/` | a |\n";
+  EXPECT_EQ(check_readme(tree).size(), 1u);
+  tree["README.md"] = "| `engine/data/` | b |\n";
+  EXPECT_EQ(check_readme(tree).size(), 1u);
+}
+
 // Outside of git, build folders and dot folders are left out; odd names are no trouble.
 TEST(HouseRules, ATreeWithoutGitIsRead) {
   namespace fs = std::filesystem;

@@ -28,6 +28,7 @@ TEST(Repository, TopLevelNamesAreThoseOfTheHouse) { expect_none(check_top_level(
 TEST(Repository, FilesAreShort) { expect_none(check_file_length(repository())); }
 TEST(Repository, NothingIsLeftOver) { expect_none(check_leftovers(repository())); }
 TEST(Repository, HeadersAreGuarded) { expect_none(check_header_guards(repository())); }
+TEST(Repository, TheReadmeTellsOfEveryRoomInOrder) { expect_none(check_readme(repository())); }
 
 }  // namespace
 }  // namespace stacklab::arch
