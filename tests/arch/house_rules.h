@@ -53,7 +53,7 @@ Violations check_file_length(const Tree& tree);
 // No notes to self: work left over belongs elsewhere.
 Violations check_leftovers(const Tree& tree);
 
-// Every C++ header has #pragma once.
+// Every C++ header has #pragma once, or as an -inl.h Highway's guard.
 Violations check_header_guards(const Tree& tree);
 
 // README.md tells the pipeline in the order of the folders: it names every room of the engine that there is, in their

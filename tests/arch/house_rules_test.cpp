@@ -180,6 +180,8 @@ TEST(HouseRules, NotesToSelfAreNamed) {
 
 TEST(HouseRules, HeadersAreGuarded) {
   EXPECT_EQ(check_header_guards({{"engine/base/a.h", "int a;\n"}}).size(), 1u);
+  EXPECT_TRUE(check_header_guards({{"kernels/cpu/a-inl.h", "#if defined(A) == defined(HWY_TARGET_TOGGLE)\n"}}).empty());
+  EXPECT_EQ(check_header_guards({{"kernels/cpu/a.h", "#if defined(A) == defined(HWY_TARGET_TOGGLE)\n"}}).size(), 1u);
   EXPECT_TRUE(check_header_guards({{"engine/base/a.h", "#pragma once\n"}, {"engine/base/a.cpp", ""}}).empty());
 }
 
