@@ -303,8 +303,7 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
 
 void MainWindow::fit_to_width(int width) {
   if (!dock_ || !inspector_shown_) return;
-  const double scale = metrics().f / 18.0;
-  const bool narrow = width < std::min(dock_needs_width, qRound(dock_needs_width * scale));
+  const bool narrow = width < dock_needs_width;
   if (narrow != dock_hidden_by_width_) {
     dock_hidden_by_width_ = narrow;
     fit_dock();
