@@ -1,8 +1,5 @@
 #include "kernels/cpu/gemm.h"
 
-#ifndef GROUP
-#define GROUP(x) x
-#endif
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
@@ -19,10 +16,17 @@
 namespace stacklab::cpu {
 namespace {
 
-constexpr std::int64_t depth_block = 256;               // of the fixed order of summation
+constexpr std::int64_t deepest_block = 512;
+// Depth blocks, the fixed order of summation: up to 512 is one block, more is cut evenly.
+constexpr std::int64_t depth_block_of(std::int64_t k) {
+  if (k <= deepest_block) return k;
+  const std::int64_t blocks = (k + 383) / 384;
+  return ((k + blocks - 1) / blocks + 15) / 16 * 16;
+}
+
 constexpr std::int64_t widest_tile = 32;                // columns, of any instruction set
 constexpr std::int64_t packed_floats = 3 << 19;         // B that is packed at once: 6 MiB stay in the last cache
-constexpr std::int64_t widest_group = 2 * column_step;  // columns that one task works on
+constexpr std::int64_t widest_group = 2 * column_step;  // the narrowest part of B
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
@@ -30,9 +34,13 @@ constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + t
 struct Blocking {
   std::int64_t halves, width, nb, kb;
   Blocking(std::int64_t n, std::int64_t k, bool paired) : halves(paired ? 2 : 1), width(n / halves) {
+    const std::int64_t depth = depth_block_of(k), wide = halves * round_up(width, widest_tile);
     const std::int64_t narrow = halves * std::min(round_up(width, widest_tile), widest_group);
-    kb = k * narrow <= packed_floats ? k : std::max(depth_block, packed_floats / narrow / depth_block * depth_block);
+    // Cut in depth while two blocks of all columns fit, since a cut in columns packs A again.
+    const std::int64_t cols = wide * 2 * depth <= packed_floats ? wide : narrow;
+    kb = k * cols <= packed_floats ? k : std::max(depth, packed_floats / cols / depth * depth);
     nb = std::max(widest_group, packed_floats / (kb * halves) / widest_group * widest_group);
+    if (cols == wide) nb = width;
     nb = std::min(nb, width);
   }
   bool whole(std::int64_t k) const { return nb == width && kb == k; }
@@ -57,7 +65,10 @@ HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr std::int64_t panels_at_once = 8;  // of A, packed on the stack
+constexpr std::int64_t panels_at_once = 4;  // of A, packed on the stack
+// Distance of packed rows: not a power of two, whose lines would share few places in the cache.
+constexpr int row_stride = deepest_block + 8;
+constexpr std::int64_t panel_floats = std::max<std::int64_t>(tile_rows * row_stride, column_stride* deepest_block);
 
 void pack_a(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1, float* out) {
   if (a.transposed) {
@@ -69,18 +80,24 @@ void pack_a(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0,
   }
   switch (a.kind) {
     case Operand::Kind::plain:
-      return pack_rows(PlainSource(a), m0, m1, k0, k1, out, depth_block);
+      return pack_rows(PlainSource(a), m0, m1, k0, k1, out, row_stride);
     case Operand::Kind::normed:
-      return pack_rows(NormedSource(a), m0, m1, k0, k1, out, depth_block);
+      return pack_rows(NormedSource(a), m0, m1, k0, k1, out, row_stride);
     case Operand::Kind::swiglu_grad:
-      return pack_rows(SwigluGradSource(a), m0, m1, k0, k1, out, depth_block);
+      return pack_rows(SwigluGradSource(a), m0, m1, k0, k1, out, row_stride);
   }
 }
 
+// Columns n0 .. n1, which begin a panel.
 void pack_b(const Operand& b, std::int64_t n0, std::int64_t n1, std::int64_t k0, std::int64_t k1, float* out) {
-  if (b.transposed) return pack_panel_transposed(b.data, b.ld, n0, n1, k0, k1, out);
-  if (b.kind == Operand::Kind::normed) return pack_panel(NormedSource(b), n0, n1, k0, k1, out);
-  pack_panel(PlainSource(b), n0, n1, k0, k1, out);
+  if (b.transposed) {
+    for (std::int64_t n = n0; n < n1; n += tile_cols, out += (k1 - k0) * tile_cols)
+      pack_panel_transposed(b.data, b.ld, n, std::min(n1, n + tile_cols), k0, k1, out);
+  } else if (b.kind == Operand::Kind::normed) {
+    pack_panels(NormedSource(b), n0, n1, k0, k1, out);
+  } else {
+    pack_panels(PlainSource(b), n0, n1, k0, k1, out);
+  }
 }
 
 // The packed part of B: depth blocks, in each the panels of the first half, then those of the second.
@@ -88,7 +105,7 @@ struct PackedB {
   const Gemm& g;
   std::int64_t halves, width;   // of C
   std::int64_t n0, n1, k0, k1;  // columns (of each half) and depth that are packed
-  std::int64_t half_panels;
+  std::int64_t half_panels, depth_block;
 
   PackedB(const Gemm& gemm, const Blocking& s, std::int64_t n, std::int64_t k)
       : g(gemm),
@@ -98,76 +115,89 @@ struct PackedB {
         n1(std::min(s.width, n + s.nb)),
         k0(k),
         k1(std::min(gemm.k, k + s.kb)),
-        half_panels((n1 - n0 + tile_cols - 1) / tile_cols) {}
+        half_panels((n1 - n0 + tile_cols - 1) / tile_cols),
+        depth_block(depth_block_of(gemm.k)) {}
   std::int64_t panels() const { return halves * half_panels; }
   std::int64_t depth(std::int64_t k) const { return std::min(depth_block, k1 - k); }
   float* at(std::int64_t k, std::int64_t half, std::int64_t panel) const {
     return g.workspace + ((k - k0) * panels() + (half * half_panels + panel) * depth(k)) * tile_cols;
   }
   void pack(std::int64_t k, std::int64_t first, std::int64_t last) const {
-    for (std::int64_t p = first; p < last; ++p) {
-      const std::int64_t half = p / half_panels, panel = p % half_panels;
-      const std::int64_t begin = n0 + panel * tile_cols, end = std::min(n1, begin + tile_cols);
-      pack_b(g.b, half * width + begin, half * width + end, k, k + depth(k), at(k, half, panel));
+    for (std::int64_t half = 0; half < halves; ++half) {
+      // The panels of this half among them.
+      const std::int64_t p0 = std::clamp(first - half * half_panels, std::int64_t{0}, half_panels),
+                         p1 = std::clamp(last - half * half_panels, std::int64_t{0}, half_panels);
+      if (p0 == p1) continue;
+      const std::int64_t begin = half * width + n0 + p0 * tile_cols,
+                         end = half * width + std::min(n1, n0 + p1 * tile_cols);
+      pack_b(g.b, begin, end, k, k + depth(k), at(k, half, p0));
     }
   }
 };
 
-// A block of rows of a group of columns, through the packed depth.
-void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64_t panel0, std::int64_t panel1) {
+// Fetches the rows of a matrix into cache, a few lines at a time.
+struct Ahead {
+  const float* row = nullptr;
+  std::int64_t ld = 0, rows = 0, length = 0, at = 0;
+  HWY_INLINE void fetch(std::int64_t lines) {
+    for (; lines > 0 && rows > 0; --lines) {
+      __builtin_prefetch(row + at, 0, 2);
+      if ((at += 16) >= length) at = 0, row += ld, --rows;
+    }
+  }
+  std::int64_t lines() const { return rows * ((length + 15) / 16); }
+};
+
+// Rows m0 .. m1 of A through a depth, as they lie in memory.
+Ahead ahead(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
+  if (m0 >= m1 || k0 >= k1) return {};
+  if (a.transposed) return {a.data + k0 * a.ld + m0, a.ld, k1 - k0, m1 - m0};
+  return {a.data + m0 * a.ld + k0, a.ld, m1 - m0, k1 - k0};
+}
+
+// A block of rows of some columns, through the packed depth.
+void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64_t panel0, std::int64_t panel1,
+              std::int64_t group) {
   const Gemm& g = b.g;
-  alignas(64) float packed[panels_at_once * tile_rows * depth_block];
-  const auto& functions = g.a.transposed ? tiles<1> : tiles<depth_block>;
+  alignas(64) float packed[panels_at_once * panel_floats];
+  const auto& functions = g.a.transposed ? tiles<1> : tiles<row_stride>;
   const Panels panels(row1 - row0);
-  for (std::int64_t k = b.k0; k < b.k1; k += depth_block) {
+  for (std::int64_t k = b.k0; k < b.k1; k += b.depth_block) {
     const std::int64_t depth = b.depth(k);
     const float* base = k == 0 ? g.base : g.c;
     const std::int64_t ld_base = k == 0 ? g.ld_base : g.ldc;
     for (std::int64_t p0 = 0; p0 < panels.count; p0 += panels_at_once) {
       const std::int64_t p1 = std::min(panels.count, p0 + panels_at_once);
       for (std::int64_t p = p0; p < p1; ++p)
-        pack_a(g.a, row0 + panels.begin(p), row0 + panels.begin(p + 1), k, k + depth,
-               packed + (p - p0) * tile_rows * depth_block);
-      for (std::int64_t p = p0; p < p1; ++p) {
-        const std::int64_t m = row0 + panels.begin(p);
-        const int rows = static_cast<int>(row0 + panels.begin(p + 1) - m);
-        const TileFunction function = functions[static_cast<std::size_t>(rows - 1)];
-        const float* a = packed + (p - p0) * tile_rows * depth_block;
-        for (std::int64_t half = 0; half < b.halves; ++half)
-          for (std::int64_t panel = panel0; panel < panel1; ++panel) {
-#ifdef PREA
-            if (!g.a.transposed) {  // next block
-              const std::int64_t np = p + panels_at_once;
-              std::int64_t kk = k, q = np;
-              if (q >= panels.count) {
-                q = p - p0;
-                kk = k + depth_block;
-              }
-              if (kk < b.k1 && q < panels.count) {
-                std::int64_t r = row0 + panels.begin(q);
-                const int per = (tile_rows * 16 + (panel1 - panel0) - 1) / (panel1 - panel0);
-                std::int64_t l0 = (panel - panel0) * per;
-                for (int l = 0; l < per; ++l) {
-                  std::int64_t x = l0 + l;
-                  if (x < tile_rows * 16) __builtin_prefetch(g.a.data + (r + x / 16) * g.a.ld + kk + x % 16 * 16, 0, 2);
-                }
-              }
+        pack_a(g.a, row0 + panels.begin(p), row0 + panels.begin(p + 1), k, k + depth, packed + (p - p0) * panel_floats);
+      Ahead next = p1 < panels.count
+                       ? ahead(g.a, row0 + panels.begin(p1),
+                               row0 + panels.begin(std::min(panels.count, p1 + panels_at_once)), k, k + depth)
+                       : ahead(g.a, row0, row0 + panels.begin(std::min(panels.count, panels_at_once)), k + depth,
+                               std::min(b.k1, k + depth + b.depth_block));
+      const std::int64_t lines = next.lines() / (b.halves * (panel1 - panel0) * (p1 - p0)) + 1;
+      for (std::int64_t q0 = panel0; q0 < panel1; q0 += group)
+        for (std::int64_t p = p0; p < p1; ++p) {
+          const std::int64_t m = row0 + panels.begin(p);
+          const int rows = static_cast<int>(row0 + panels.begin(p + 1) - m);
+          const TileFunction function = functions[static_cast<std::size_t>(rows - 1)];
+          const float* a = packed + (p - p0) * panel_floats;
+          for (std::int64_t half = 0; half < b.halves; ++half)
+            for (std::int64_t panel = q0; panel < std::min(panel1, q0 + group); ++panel) {
+              next.fetch(lines);
+              const std::int64_t n = b.n0 + panel * tile_cols, col = half * b.width + n;
+              tile_at(function, rows, b.n1 - n, depth, a, column_stride, b.at(k, half, panel), tile_cols,
+                      g.c + m * g.ldc + col, g.ldc, base ? base + m * ld_base + col : nullptr, ld_base);
             }
-#endif
-            const std::int64_t n = b.n0 + panel * tile_cols, col = half * b.width + n;
-            tile_at(function, rows, b.n1 - n, depth, a, tile_rows, b.at(k, half, panel), tile_cols,
-                    g.c + m * g.ldc + col, g.ldc, base ? base + m * ld_base + col : nullptr, ld_base);
-          }
-      }
+        }
     }
   }
 }
 
 void run(const Gemm& g, const KernelContext& context) {
   const Blocking s(g.n, g.k, g.paired);
-  // Columns of a task: its part of B in one depth block should stay in the second cache.
-  const std::int64_t group = GROUP(lanes >= 16 ? widest_group : column_step);
-  const std::int64_t group_panels = group / s.halves / tile_cols;
+  // Columns that are worked on together: their part of B in one depth block should stay in the second cache.
+  const std::int64_t group = column_step, group_panels = group / s.halves / tile_cols;
   Tasks before = g.before;
   for (std::int64_t n = 0; n < s.width; n += s.nb)
     for (std::int64_t k = 0; k < g.k; k += s.kb) {
@@ -175,25 +205,27 @@ void run(const Gemm& g, const KernelContext& context) {
       const bool packed = g.b_is_packed && s.whole(g.k);
       // Packing tasks of about 32 Ki elements.
       const std::int64_t each = std::max<std::int64_t>(1, (128 / tile_cols)), runs = (b.panels() + each - 1) / each;
-      const std::int64_t depths = (b.k1 - b.k0 + depth_block - 1) / depth_block, packing = packed ? 0 : runs * depths;
+      const std::int64_t depths = (b.k1 - b.k0 + b.depth_block - 1) / b.depth_block,
+                         packing = packed ? 0 : runs * depths;
       const double elements = static_cast<double>(packing ? b.panels() * tile_cols * (b.k1 - b.k0) : 0);
       for_each_worth(context, before.count + packing, elements * 0.15 + static_cast<double>(before.count) * 1000,
                      [&](std::int64_t task) {
                        if (task < before.count) return before.fn(before.self, task);
                        task -= before.count;
-                       b.pack(b.k0 + task / runs * depth_block, task % runs * each,
+                       b.pack(b.k0 + task / runs * b.depth_block, task % runs * each,
                               std::min(b.panels(), (task % runs + 1) * each));
                      });
       before = {};
-      const std::int64_t groups = (b.half_panels + group_panels - 1) / group_panels;
+      // Wide products are cut in columns too, into whole groups: more would pack A more often.
+      const std::int64_t cut = std::max<std::int64_t>(1, b.half_panels / (8 * group_panels));
+      const std::int64_t wide = (b.half_panels + cut * group_panels - 1) / (cut * group_panels) * group_panels;
       const std::int64_t blocks = row_blocks(g.m, std::min(s.halves * (b.n1 - b.n0), group) * (b.k1 - b.k0));
       const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(s.halves * (b.n1 - b.n0)) *
                            static_cast<double>(b.k1 - b.k0);
-      for_each_worth(context, groups * blocks, flops * 0.01, [&](std::int64_t task) {
-        const std::int64_t panel0 = task / blocks * group_panels,
-                           panel1 = std::min(b.half_panels, panel0 + group_panels);
+      for_each_worth(context, (b.half_panels + wide - 1) / wide * blocks, flops * 0.01, [&](std::int64_t task) {
+        const std::int64_t panel0 = task / blocks * wide, panel1 = std::min(b.half_panels, panel0 + wide);
         const std::int64_t row0 = g.m * (task % blocks) / blocks, row1 = g.m * (task % blocks + 1) / blocks;
-        multiply(b, row0, row1, panel0, panel1);
+        multiply(b, row0, row1, panel0, panel1, group_panels);
         if (g.finished.fn && b.k1 == g.k)
           g.finished.fn(g.finished.self, row0, row1, n + panel0 * tile_cols, std::min(b.n1, n + panel1 * tile_cols));
       });

@@ -7,6 +7,7 @@
 #define STACKLAB_KERNELS_CPU_PACK_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -89,14 +90,17 @@ void pack_rows(const Source& source, std::int64_t m0, std::int64_t m1, std::int6
   for (std::int64_t m = m0; m < m1; ++m) copy_row(source, m, k0, k1, out + (m - m0) * row_stride);
 }
 
-// The source is [K, M]: for each k the m1 - m0 <= tile_rows elements of a panel, tile_rows apart. Two vectors of the
-// largest width that fits, overlapping, copy any count.
+// Distance of packed columns: none crosses a cache line.
+inline constexpr std::int64_t column_stride = (tile_rows + lanes - 1) / lanes * lanes;
+
+// The source is [K, M]: for each k the m1 - m0 <= tile_rows elements of a panel. Two vectors of the largest width that
+// fits, overlapping, copy any count.
 template <int width, class Source>
 HWY_INLINE void pack_columns_by(const Source& source, std::int64_t m0, std::int64_t m1, std::int64_t k0,
                                 std::int64_t k1, float* out) {
   const hn::CappedTag<float, width> d;
   const std::int64_t tail = m1 - m0 - width;
-  for (std::int64_t k = k0; k < k1; ++k, out += tile_rows) {
+  for (std::int64_t k = k0; k < k1; ++k, out += column_stride) {
     const auto first = source.load(d, k, m0), last = source.load(d, k, m0 + tail);
     hn::StoreU(first, d, out);
     hn::StoreU(last, d, out + tail);
@@ -112,25 +116,26 @@ void pack_columns(const Source& source, std::int64_t m0, std::int64_t m1, std::i
     if (lanes >= 4 && rows >= 4) return pack_columns_by<4>(source, m0, m1, k0, k1, out);
     if (lanes >= 2 && rows >= 2) return pack_columns_by<2>(source, m0, m1, k0, k1, out);
   }
-  for (std::int64_t k = k0; k < k1; ++k, out += tile_rows) copy_row(source, k, m0, m1, out);
+  for (std::int64_t k = k0; k < k1; ++k, out += column_stride) copy_row(source, k, m0, m1, out);
 }
 
-// A panel of B, [k1 - k0, tile_cols], from columns n0 .. n1 of [K, N]; zeros beyond n1.
+// Panels of B, [k1 - k0, tile_cols] each, from columns n0 .. n1 of [K, N]; zeros beyond n1.
 template <class Source>
-void pack_panel(const Source& source, std::int64_t n0, std::int64_t n1, std::int64_t k0, std::int64_t k1, float* out) {
+void pack_panels(const Source& source, std::int64_t n0, std::int64_t n1, std::int64_t k0, std::int64_t k1, float* out) {
   const FloatTag d;
-  if (n1 - n0 == tile_cols) {
-    for (std::int64_t k = k0; k < k1; ++k, out += tile_cols)
-      for (int j = 0; j < tile_vectors; ++j) hn::StoreU(source.load(d, k, n0 + j * lanes), d, out + j * lanes);
-    return;
-  }
-  for (std::int64_t k = k0; k < k1; ++k, out += tile_cols) {
-    copy_span(source, k, n0, n1, out);
-    std::fill(out + (n1 - n0), out + tile_cols, 0.0f);
+  const std::int64_t whole = (n1 - n0) / tile_cols * tile_cols, panel = (k1 - k0) * tile_cols;
+  // Along the rows, so that memory is read as it lies.
+  for (std::int64_t k = k0; k < k1; ++k) {
+    float* to = out + (k - k0) * tile_cols;
+    for (std::int64_t n = n0; n < n0 + whole; n += tile_cols, to += panel)
+      for (int j = 0; j < tile_vectors; ++j) hn::StoreU(source.load(d, k, n + j * lanes), d, to + j * lanes);
+    if (n0 + whole == n1) continue;
+    copy_span(source, k, n0 + whole, n1, to);
+    std::fill(to + (n1 - n0 - whole), to + tile_cols, 0.0f);
   }
 }
 
-// The same from a matrix that is given as [N, K]: four by four elements at a time change places.
+// One panel from a matrix that is given as [N, K]: four by four elements at a time change places.
 inline void pack_panel_transposed(const float* data, std::int64_t ld, std::int64_t n0, std::int64_t n1, std::int64_t k0,
                                   std::int64_t k1, float* out) {
   const std::int64_t whole = lanes >= 4 ? (n1 - n0) / 4 * 4 : 0, deep = lanes >= 4 ? (k1 - k0) / 4 * 4 : 0;
@@ -141,6 +146,8 @@ inline void pack_panel_transposed(const float* data, std::int64_t ld, std::int64
       const float* row = data + (n0 + n) * ld + k0;
       float* to = out + n;
       for (std::int64_t k = 0; k < deep; k += 4, to += 4 * tile_cols) {
+        if (k % 16 == 0)
+          for (int i = 4; i < 8; ++i) hwy::Prefetch(row + i * ld + k);
         const auto r0 = hn::LoadU(d, row + k), r1 = hn::LoadU(d, row + ld + k), r2 = hn::LoadU(d, row + 2 * ld + k),
                    r3 = hn::LoadU(d, row + 3 * ld + k);
         const auto low01 = hn::BitCast(pair, hn::InterleaveLower(d, r0, r1)),
