@@ -8,7 +8,8 @@
 // heads, Hk key-value heads, Dh head width, D documents. Matrices are [out, in]. Merged matrices are row ranges of one
 // buffer: w_qkv = [q; k; v], w_gate_up = [gate; up]. `saved` is what a backend keeps for its own backward: its size and
 // contents are the backend's matter (Backend::needs). All real operands of one operation have one type (f32 or f64)
-// unless said otherwise. Operands never overlap, except as `aliases` allows.
+// unless said otherwise; those marked bf16 may also be kept in bf16 where the others are f32. Operands never overlap,
+// except as `may_alias` allows.
 #pragma once
 
 #include <string_view>
@@ -27,7 +28,7 @@ using Op =
     std::variant<op::Embedding, op::EmbeddingBackward, op::NormMatmul, op::NormMatmulBackward, op::Attention,
                  op::AttentionBackward, op::ProjectAdd, op::ProjectAddBackward, op::NormSwiglu, op::NormSwigluBackward,
                  op::Logits, op::LossHead, op::SumSquares, op::ClipScale, op::AdamW, op::Muon, op::QkClipHeads,
-                 op::QkClipGains, op::RmsNorm, op::RmsNormBackward, op::Rope, op::Swiglu, op::SwigluBackward,
+                 op::QkClipGains, op::Cast, op::RmsNorm, op::RmsNormBackward, op::Rope, op::Swiglu, op::SwigluBackward,
                  op::RaggedAttention, op::RaggedAttentionBackward, op::NewtonSchulz>;
 
 namespace op {

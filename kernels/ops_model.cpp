@@ -4,14 +4,15 @@
 
 namespace stacklab {
 
-const char* AttentionShape::check(const TensorView& qkv, const TensorView& q_gain, const TensorView& k_gain,
+const char* AttentionShape::check(DType real, const TensorView& qkv, const TensorView& q_gain, const TensorView& k_gain,
                                   const TensorView& positions, const TensorView& cu_seqlens) const {
   if (n_heads <= 0 || n_kv_heads <= 0 || head_dim <= 0) return "heads and head width must be positive";
   if (n_heads % n_kv_heads != 0) return "the query heads are not a multiple of the key-value heads";
   if (rope && head_dim % 2 != 0) return "rotary positions need an even head width";
-  if (!is_real(qkv) || qkv.shape.rank != 2 || qkv.cols() != qkv_width()) return "qkv is not [T, (Hq + 2 Hk) Dh]";
+  if (!is_stored(qkv.dtype, real) || qkv.shape.rank != 2 || qkv.cols() != qkv_width())
+    return "qkv is not [T, (Hq + 2 Hk) Dh]";
   if (q_gain.present() != k_gain.present()) return "QK-norm needs both gains or none";
-  if (q_gain.present() && (!is(q_gain, qkv.dtype, {head_dim}) || !is(k_gain, qkv.dtype, {head_dim})))
+  if (q_gain.present() && (!is(q_gain, real, {head_dim}) || !is(k_gain, real, {head_dim})))
     return "a QK-norm gain is not [Dh]";
   if (!is(positions, DType::i32, {qkv.rows()})) return "positions is not i32 [T]";
   if (cu_seqlens.dtype != DType::i32 || cu_seqlens.shape.rank != 1 || cu_seqlens.rows() < 2)
@@ -22,9 +23,9 @@ const char* AttentionShape::check(const TensorView& qkv, const TensorView& q_gai
 namespace op {
 
 const char* Embedding::check() const {
-  if (!is_real(table) || table.shape.rank != 2) return "table is not a real matrix [V, d]";
+  if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
   if (!is(ids, DType::i32, {x.rows()})) return "ids is not i32 [T]";
-  if (!is(x, table.dtype, {x.rows(), table.cols()})) return "x is not [T, d]";
+  if (!is_stored(table, x.dtype, {table.rows(), x.cols()})) return "table is not [V, d]";
   return nullptr;
 }
 
@@ -38,16 +39,16 @@ const char* EmbeddingBackward::check() const {
 const char* NormMatmul::check() const {
   if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
   if (!is(gain, x.dtype, {x.cols()})) return "gain is not [d]";
-  if (!is(w, x.dtype, {w.rows(), x.cols()})) return "w is not [N, d]";
-  if (!is(y, x.dtype, {x.rows(), w.rows()})) return "y is not [T, N]";
+  if (!is_stored(w, x.dtype, {w.rows(), x.cols()})) return "w is not [N, d]";
+  if (!is_stored(y, x.dtype, {x.rows(), w.rows()})) return "y is not [T, N]";
   return nullptr;
 }
 
 const char* NormMatmulBackward::check() const {
   if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
   if (!is(gain, x.dtype, {x.cols()})) return "gain is not [d]";
-  if (!is(w, x.dtype, {w.rows(), x.cols()})) return "w is not [N, d]";
-  if (!is(dy, x.dtype, {x.rows(), w.rows()})) return "dy is not [T, N]";
+  if (!is_stored(w, x.dtype, {w.rows(), x.cols()})) return "w is not [N, d]";
+  if (!is_stored(dy, x.dtype, {x.rows(), w.rows()})) return "dy is not [T, N]";
   if (!fits(dx, x.dtype, x.shape)) return "dx is not [T, d]";
   if (!fits(dgain, x.dtype, gain.shape)) return "dgain is not [d]";
   if (!fits(dw, x.dtype, w.shape)) return "dw is not [N, d]";
@@ -55,56 +56,56 @@ const char* NormMatmulBackward::check() const {
 }
 
 const char* Attention::check() const {
-  if (const char* why = shape.check(qkv, q_gain, k_gain, positions, cu_seqlens)) return why;
+  if (!is_real(lse) || !is(lse, lse.dtype, {qkv.rows(), shape.n_heads})) return "lse is not [T, Hq]";
+  if (const char* why = shape.check(lse.dtype, qkv, q_gain, k_gain, positions, cu_seqlens)) return why;
   if (!is(out, qkv.dtype, {qkv.rows(), shape.n_heads * shape.head_dim})) return "out is not [T, Hq Dh]";
-  if (!is(lse, qkv.dtype, {qkv.rows(), shape.n_heads})) return "lse is not [T, Hq]";
-  if (!is(max_logit, qkv.dtype, {shape.n_heads})) return "max_logit is not [Hq]";
+  if (!is(max_logit, lse.dtype, {shape.n_heads})) return "max_logit is not [Hq]";
   return nullptr;
 }
 
 const char* AttentionBackward::check() const {
-  if (const char* why = shape.check(qkv, q_gain, k_gain, positions, cu_seqlens)) return why;
+  if (!is_real(lse) || !is(lse, lse.dtype, {qkv.rows(), shape.n_heads})) return "lse is not [T, Hq]";
+  if (const char* why = shape.check(lse.dtype, qkv, q_gain, k_gain, positions, cu_seqlens)) return why;
   const Shape wide = {qkv.rows(), shape.n_heads * shape.head_dim};
   if (!is(dout, qkv.dtype, wide) || !is(out, qkv.dtype, wide)) return "out or dout is not [T, Hq Dh]";
-  if (!is(lse, qkv.dtype, {qkv.rows(), shape.n_heads})) return "lse is not [T, Hq]";
   if (!is(dqkv, qkv.dtype, qkv.shape)) return "dqkv is not like qkv";
-  if (!fits(dq_gain, qkv.dtype, {shape.head_dim}) || !fits(dk_gain, qkv.dtype, {shape.head_dim}))
+  if (!fits(dq_gain, lse.dtype, {shape.head_dim}) || !fits(dk_gain, lse.dtype, {shape.head_dim}))
     return "the gradient of a QK-norm gain is not [Dh]";
   return nullptr;
 }
 
 const char* ProjectAdd::check() const {
-  if (!is_real(a) || a.shape.rank != 2) return "a is not a real matrix [T, K]";
-  if (!is(w, a.dtype, {w.rows(), a.cols()})) return "w is not [d, K]";
-  if (!is(x, a.dtype, {a.rows(), w.rows()})) return "x is not [T, d]";
-  if (!is(out, a.dtype, x.shape)) return "out is not [T, d]";
+  if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
+  if (!is_stored(a, x.dtype, {x.rows(), a.cols()})) return "a is not [T, K]";
+  if (!is_stored(w, x.dtype, {x.cols(), a.cols()})) return "w is not [d, K]";
+  if (!is(out, x.dtype, x.shape)) return "out is not [T, d]";
   return nullptr;
 }
 
 const char* ProjectAddBackward::check() const {
-  if (!is_real(a) || a.shape.rank != 2) return "a is not a real matrix [T, K]";
-  if (!is(w, a.dtype, {w.rows(), a.cols()})) return "w is not [d, K]";
-  if (!is(dout, a.dtype, {a.rows(), w.rows()})) return "dout is not [T, d]";
-  if (!is(da, a.dtype, a.shape)) return "da is not [T, K]";
-  if (!fits(dw, a.dtype, w.shape)) return "dw is not [d, K]";
+  if (!is_real(dout) || dout.shape.rank != 2) return "dout is not a real matrix [T, d]";
+  if (!is_stored(a, dout.dtype, {dout.rows(), a.cols()})) return "a is not [T, K]";
+  if (!is_stored(w, dout.dtype, {dout.cols(), a.cols()})) return "w is not [d, K]";
+  if (!is(da, a.dtype, a.shape)) return "da is not like a";
+  if (!fits(dw, dout.dtype, w.shape)) return "dw is not [d, K]";
   return nullptr;
 }
 
 const char* NormSwiglu::check() const {
   if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
   if (!is(gain, x.dtype, {x.cols()})) return "gain is not [d]";
-  if (w_gate_up.rows() % 2 != 0 || !is(w_gate_up, x.dtype, {w_gate_up.rows(), x.cols()}))
+  if (w_gate_up.rows() % 2 != 0 || !is_stored(w_gate_up, x.dtype, {w_gate_up.rows(), x.cols()}))
     return "w_gate_up is not [2 F, d]";
-  if (!is(u, x.dtype, {x.rows(), w_gate_up.rows() / 2})) return "u is not [T, F]";
+  if (!is_stored(u, x.dtype, {x.rows(), w_gate_up.rows() / 2})) return "u is not [T, F]";
   return nullptr;
 }
 
 const char* NormSwigluBackward::check() const {
   if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
   if (!is(gain, x.dtype, {x.cols()})) return "gain is not [d]";
-  if (w_gate_up.rows() % 2 != 0 || !is(w_gate_up, x.dtype, {w_gate_up.rows(), x.cols()}))
+  if (w_gate_up.rows() % 2 != 0 || !is_stored(w_gate_up, x.dtype, {w_gate_up.rows(), x.cols()}))
     return "w_gate_up is not [2 F, d]";
-  if (!is(du, x.dtype, {x.rows(), w_gate_up.rows() / 2})) return "du is not [T, F]";
+  if (!is_stored(du, x.dtype, {x.rows(), w_gate_up.rows() / 2})) return "du is not [T, F]";
   if (!fits(dx, x.dtype, x.shape)) return "dx is not [T, d]";
   if (!fits(dgain, x.dtype, gain.shape)) return "dgain is not [d]";
   if (!fits(dw, x.dtype, w_gate_up.shape)) return "dw is not [2 F, d]";
@@ -114,7 +115,7 @@ const char* NormSwigluBackward::check() const {
 const char* Logits::check() const {
   if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
   if (gain.present() && !is(gain, x.dtype, {x.cols()})) return "gain is not [d]";
-  if (!is(w, x.dtype, {w.rows(), x.cols()})) return "w is not [V, d]";
+  if (!is_stored(w, x.dtype, {w.rows(), x.cols()})) return "w is not [V, d]";
   if (!is(logits, x.dtype, {x.rows(), w.rows()})) return "logits is not [T, V]";
   return nullptr;
 }
@@ -122,7 +123,7 @@ const char* Logits::check() const {
 const char* LossHead::check() const {
   if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
   if (gain.present() && !is(gain, x.dtype, {x.cols()})) return "gain is not [d]";
-  if (!is(w, x.dtype, {w.rows(), x.cols()})) return "w is not [V, d]";
+  if (!is_stored(w, x.dtype, {w.rows(), x.cols()})) return "w is not [V, d]";
   if (!is(targets, DType::i32, {x.rows()})) return "targets is not i32 [T]";
   if (!is(coefficients, x.dtype, {x.rows()})) return "coefficients is not [T]";
   if (!is(sums, DType::f64, {2})) return "sums is not f64 [2]";

@@ -22,7 +22,8 @@ struct AttentionShape {
   double norm_eps = 0;  // of QK-norm
 
   std::int64_t qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
-  const char* check(const TensorView& qkv, const TensorView& q_gain, const TensorView& k_gain,
+  // real: the type that is computed in
+  const char* check(DType real, const TensorView& qkv, const TensorView& q_gain, const TensorView& k_gain,
                     const TensorView& positions, const TensorView& cu_seqlens) const;
   // 4 Hq Dh multiply-adds over the causal half of max_len, per token.
   double flops(std::int64_t tokens) const {
@@ -35,13 +36,15 @@ namespace op {
 // x[t] = table[ids[t]]
 struct Embedding {
   static constexpr std::string_view name = "embedding";
-  TensorView ids;    // [T] i32, 0 <= id < V
-  TensorView table;  // [V, d]
-  TensorView x;      // [T, d] =
+  TensorView ids;             // [T] i32, 0 <= id < V
+  TensorView table;           // [V, d] bf16
+  TensorView x;               // [T, d] =
+  TensorView workspace = {};  // bytes
 
   template <class Self, class F>
   static void operands(Self& s, F&& f) {
     f("ids", s.ids, Access::read), f("table", s.table, Access::read), f("x", s.x, Access::write);
+    f("workspace", s.workspace, Access::scratch);
   }
   const char* check() const;
   double flops() const { return 0; }
@@ -68,8 +71,8 @@ struct NormMatmul {
   static constexpr std::string_view name = "norm_matmul";
   TensorView x;          // [T, d]
   TensorView gain;       // [d]
-  TensorView w;          // [N, d]
-  TensorView y;          // [T, N] =
+  TensorView w;          // [N, d] bf16
+  TensorView y;          // [T, N] bf16 =
   TensorView saved;      // bytes = for backward
   TensorView workspace;  // bytes
   double eps = 0;
@@ -85,10 +88,10 @@ struct NormMatmul {
 
 struct NormMatmulBackward {
   static constexpr std::string_view name = "norm_matmul_backward";
-  TensorView dy;         // [T, N]
+  TensorView dy;         // [T, N] bf16
   TensorView x;          // [T, d]
   TensorView gain;       // [d]
-  TensorView w;          // [N, d]
+  TensorView w;          // [N, d] bf16
   TensorView saved;      // what forward saved
   GradView dx;           // [T, d] += : the gradient of the residual stream
   GradView dgain;        // [d] = or +=
@@ -113,11 +116,11 @@ struct NormMatmulBackward {
 // to raw q and k. Document e is tokens cu_seqlens[e] .. cu_seqlens[e+1]; equal neighbours are empty documents.
 struct Attention {
   static constexpr std::string_view name = "attention";
-  TensorView qkv;             // [T, (Hq + 2 Hk) Dh] raw projections
+  TensorView qkv;             // [T, (Hq + 2 Hk) Dh] bf16, raw projections
   TensorView q_gain, k_gain;  // [Dh], or not present: no QK-norm
   TensorView positions;       // [T] i32
   TensorView cu_seqlens;      // [D + 1] i32
-  TensorView out;             // [T, Hq Dh] =
+  TensorView out;             // [T, Hq Dh] like qkv =
   TensorView lse;             // [T, Hq] = log-sum-exp of the (soft-capped) logits
   TensorView max_logit;       // [Hq] = largest scaled logit before the cap, over visible pairs
   TensorView saved;           // bytes = for backward
@@ -137,9 +140,9 @@ struct Attention {
 
 struct AttentionBackward {
   static constexpr std::string_view name = "attention_backward";
-  TensorView dout;                                                         // [T, Hq Dh]
+  TensorView dout;                                                         // [T, Hq Dh] like qkv
   TensorView qkv, q_gain, k_gain, positions, cu_seqlens, out, lse, saved;  // as in forward
-  TensorView dqkv;                                                         // [T, (Hq + 2 Hk) Dh] =
+  TensorView dqkv;                                                         // like qkv =
   GradView dq_gain, dk_gain;                                               // [Dh] = or +=
   TensorView workspace;                                                    // bytes
   AttentionShape shape;
@@ -160,10 +163,11 @@ struct AttentionBackward {
 // out = x + a w^T. out may be x.
 struct ProjectAdd {
   static constexpr std::string_view name = "project_add";
-  TensorView a;    // [T, K]
-  TensorView w;    // [d, K]
-  TensorView x;    // [T, d]
-  TensorView out;  // [T, d] =
+  TensorView a;               // [T, K] bf16
+  TensorView w;               // [d, K] bf16
+  TensorView x;               // [T, d]
+  TensorView out;             // [T, d] =
+  TensorView workspace = {};  // bytes
 
   static constexpr bool may_alias(std::string_view written, std::string_view other) {
     return written == "out" && other == "x";
@@ -171,6 +175,7 @@ struct ProjectAdd {
   template <class Self, class F>
   static void operands(Self& s, F&& f) {
     f("a", s.a, Access::read), f("w", s.w, Access::read), f("x", s.x, Access::read), f("out", s.out, Access::write);
+    f("workspace", s.workspace, Access::scratch);
   }
   const char* check() const;
   double flops() const { return 2.0 * static_cast<double>(a.rows()) * static_cast<double>(w.size()); }
@@ -179,16 +184,17 @@ struct ProjectAdd {
 // The gradient of x is dout itself.
 struct ProjectAddBackward {
   static constexpr std::string_view name = "project_add_backward";
-  TensorView dout;  // [T, d]
-  TensorView a;     // [T, K]
-  TensorView w;     // [d, K]
-  TensorView da;    // [T, K] =
-  GradView dw;      // [d, K] = or +=
+  TensorView dout;            // [T, d]
+  TensorView a;               // [T, K] bf16
+  TensorView w;               // [d, K] bf16
+  TensorView da;              // [T, K] like a =
+  GradView dw;                // [d, K] = or +=
+  TensorView workspace = {};  // bytes
 
   template <class Self, class F>
   static void operands(Self& s, F&& f) {
     f("dout", s.dout, Access::read), f("a", s.a, Access::read), f("w", s.w, Access::read);
-    f("da", s.da, Access::write), f("dw", s.dw);
+    f("da", s.da, Access::write), f("dw", s.dw), f("workspace", s.workspace, Access::scratch);
   }
   const char* check() const;
   double flops() const {
@@ -201,8 +207,8 @@ struct NormSwiglu {
   static constexpr std::string_view name = "norm_swiglu";
   TensorView x;          // [T, d]
   TensorView gain;       // [d]
-  TensorView w_gate_up;  // [2 F, d]
-  TensorView u;          // [T, F] =
+  TensorView w_gate_up;  // [2 F, d] bf16
+  TensorView u;          // [T, F] bf16 =
   TensorView saved;      // bytes = for backward
   TensorView workspace;  // bytes
   double eps = 0;
@@ -218,10 +224,10 @@ struct NormSwiglu {
 
 struct NormSwigluBackward {
   static constexpr std::string_view name = "norm_swiglu_backward";
-  TensorView du;         // [T, F]
+  TensorView du;         // [T, F] bf16
   TensorView x;          // [T, d]
   TensorView gain;       // [d]
-  TensorView w_gate_up;  // [2 F, d]
+  TensorView w_gate_up;  // [2 F, d] bf16
   TensorView saved;      // what forward saved
   GradView dx;           // [T, d] += : the gradient of the residual stream
   GradView dgain;        // [d] = or +=
@@ -247,7 +253,7 @@ struct Logits {
   static constexpr std::string_view name = "logits";
   TensorView x;          // [T, d]
   TensorView gain;       // [d]
-  TensorView w;          // [V, d]
+  TensorView w;          // [V, d] bf16
   TensorView logits;     // [T, V] =
   TensorView workspace;  // bytes
   double eps = 0;
@@ -271,7 +277,7 @@ struct LossHead {
   static constexpr std::string_view name = "loss_head";
   TensorView x;             // [T, d] the residual stream
   TensorView gain;          // [d] of the final norm, or not present: x is normalised already
-  TensorView w;             // [V, d]
+  TensorView w;             // [V, d] bf16
   TensorView targets;       // [T] i32
   TensorView coefficients;  // [T] dL/dlog p
   TensorView sums;          // [2] f64 =

@@ -51,5 +51,10 @@ const char* QkClipGains::check() const {
   return threshold > 0 ? nullptr : "the threshold must be positive";
 }
 
+const char* Cast::check() const {
+  if (!is_stored(from.dtype, DType::f32) || !is_stored(to.dtype, DType::f32)) return "from and to are f32 or bf16";
+  return from.shape == to.shape ? nullptr : "to is not like from";
+}
+
 }  // namespace op
 }  // namespace stacklab

@@ -126,5 +126,19 @@ struct QkClipGains {
   double flops() const { return 0; }
 };
 
+// to = from, rounded to bf16 or widened to f32: the copy of a parameter that products work with.
+struct Cast {
+  static constexpr std::string_view name = "cast";
+  TensorView from;  // any shape, f32 or bf16
+  TensorView to;    // like from, f32 or bf16 =
+
+  template <class Self, class F>
+  static void operands(Self& s, F&& f) {
+    f("from", s.from, Access::read), f("to", s.to, Access::write);
+  }
+  const char* check() const;
+  double flops() const { return 0; }
+};
+
 }  // namespace op
 }  // namespace stacklab

@@ -8,7 +8,8 @@
 
 namespace stacklab {
 
-enum class DType : std::uint8_t { none, f32, f64, i32, u8 };
+// bf16 is a storage type: operands of products may be kept in it, and every kernel computes in f32.
+enum class DType : std::uint8_t { none, f32, f64, bf16, i32, u8 };
 
 constexpr std::int64_t size_of(DType t) {
   switch (t) {
@@ -18,6 +19,8 @@ constexpr std::int64_t size_of(DType t) {
       return 4;
     case DType::f64:
       return 8;
+    case DType::bf16:
+      return 2;
     case DType::i32:
       return 4;
     case DType::u8:
@@ -33,6 +36,8 @@ constexpr const char* name_of(DType t) {
       return "f32";
     case DType::f64:
       return "f64";
+    case DType::bf16:
+      return "bf16";
     case DType::i32:
       return "i32";
     case DType::u8:
@@ -40,6 +45,8 @@ constexpr const char* name_of(DType t) {
   }
   return "?";
 }
+// The type that kernels compute in where this one is stored.
+constexpr DType real_of(DType t) { return t == DType::bf16 ? DType::f32 : t; }
 template <class T>
 inline constexpr DType dtype_of = DType::none;
 template <>

@@ -93,13 +93,13 @@ GradView Builder::grad(const Value& parameter) {
   const std::string name = owner.name + ".grad";
   Value g;
   if (gradients_ == Gradients::step) {
-    g = step_buffer(name, BufferClass::gradient, owner.dtype, owner.shape);
+    g = step_buffer(name, BufferClass::gradient, real_of(owner.dtype), owner.shape);
   } else {
     const auto at = std::find_if(set_.buffers_.begin(), set_.buffers_.end(), [&](const Buffer& b) {
       return b.storage == Storage::persistent && b.cls == BufferClass::gradient && b.name == name;
     });
     if (at == set_.buffers_.end()) {
-      g = set_.persistent(name, BufferClass::gradient, owner.dtype, owner.shape);
+      g = set_.persistent(name, BufferClass::gradient, real_of(owner.dtype), owner.shape);
     } else {
       g.dtype = at->dtype, g.shape = at->shape;
       g.place = {static_cast<std::int32_t>(at - set_.buffers_.begin()), 0};
@@ -143,7 +143,7 @@ Value Builder::append(AnyOp operation) {
 }
 
 Value Builder::embedding(const Value& ids, const Value& table) {
-  const Value x = activation("x", table.dtype, {ids.rows(), table.cols()});
+  const Value x = activation("x", real_of(table.dtype), {ids.rows(), table.cols()});
   append(op::Embedding{.ids = ids, .table = table, .x = x});
   return x;
 }
@@ -155,7 +155,7 @@ void Builder::embedding_backward(const Value& ids, const Value& dx, const Value&
 
 Builder::Product Builder::norm_matmul(const Value& x, const Value& gain, const Value& w, double eps) {
   Product out;
-  out.y = activation("norm_matmul", x.dtype, {x.rows(), w.rows()});
+  out.y = activation("norm_matmul", w.dtype, {x.rows(), w.rows()});
   out.saved =
       append(op::NormMatmul{.x = x, .gain = gain, .w = w, .y = out.y, .saved = {}, .workspace = {}, .eps = eps});
   return out;
@@ -179,7 +179,7 @@ Builder::Attended Builder::attention(const Value& qkv, const Value& q_gain, cons
                                      const Value& cu_seqlens, const AttentionShape& shape, const Value& max_logit) {
   Attended a;
   a.out = activation("attention", qkv.dtype, {qkv.rows(), shape.n_heads * shape.head_dim});
-  a.lse = activation("lse", qkv.dtype, {qkv.rows(), shape.n_heads});
+  a.lse = activation("lse", real_of(qkv.dtype), {qkv.rows(), shape.n_heads});
   a.saved = append(op::Attention{.qkv = qkv,
                                  .q_gain = q_gain,
                                  .k_gain = k_gain,
@@ -229,7 +229,7 @@ Value Builder::project_add_backward(const Value& dout, const Value& a, const Val
 
 Builder::Product Builder::norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps) {
   Product out;
-  out.y = activation("swiglu", x.dtype, {x.rows(), w_gate_up.rows() / 2});
+  out.y = activation("swiglu", w_gate_up.dtype, {x.rows(), w_gate_up.rows() / 2});
   out.saved = append(op::NormSwiglu{
       .x = x, .gain = gain, .w_gate_up = w_gate_up, .u = out.y, .saved = {}, .workspace = {}, .eps = eps});
   return out;
@@ -284,6 +284,7 @@ void Builder::clip_scale(const Value& partials, const Value& norm, const Value& 
 }
 
 void Builder::adamw(op::AdamW operation) { append(operation); }
+void Builder::cast(const Value& from, const Value& to) { append(op::Cast{.from = from, .to = to}); }
 void Builder::muon(op::Muon operation) { append(operation); }
 void Builder::qk_clip_heads(op::QkClipHeads operation) { append(operation); }
 void Builder::qk_clip_gains(op::QkClipGains operation) { append(operation); }

@@ -89,6 +89,8 @@ class Builder {
   void sum_squares(const Value& g, const Value& out);
   void clip_scale(const Value& partials, const Value& norm, const Value& scale, const Value& updates, double max_norm);
   void adamw(op::AdamW operation);
+  // to = from in the type of to
+  void cast(const Value& from, const Value& to);
   void muon(op::Muon operation);
   void qk_clip_heads(op::QkClipHeads operation);
   void qk_clip_gains(op::QkClipGains operation);

@@ -65,6 +65,10 @@ template <class AnyOp>
 Needs needs(const AnyOp&) {
   return {};
 }
+// Cast is the backend's (backend.cpp): it is about storage.
+template <class T>
+void run(const op::Cast&, const KernelContext&) {}
+
 Needs needs(const op::NormMatmul& o);
 Needs needs(const op::NormMatmulBackward& o);
 Needs needs(const op::Attention& o);

@@ -68,6 +68,7 @@ constexpr std::array tested = {"norm_matmul",
                                "muon",
                                "qk_clip_heads",
                                "qk_clip_gains",
+                               "cast",
                                "newton_schulz"};
 static_assert(tested.size() == std::variant_size_v<Op>, "an operation has no test here");
 
