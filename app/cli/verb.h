@@ -54,6 +54,7 @@ struct Verb {
 Verb corpus_verb();
 Verb doctor_verb();
 Verb params_verb();
+Verb plan_verb();
 Verb runs_verb();
 Verb stop_verb();
 Verb train_verb();

@@ -88,6 +88,27 @@ std::optional<std::int64_t> parse_int(std::string_view text) {
   return value;
 }
 
+std::optional<std::int64_t> parse_bytes(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr std::array units = {Unit{"B", 1},           Unit{"kB", 1e3},           Unit{"MB", 1e6},
+                                       Unit{"GB", 1e9},        Unit{"TB", 1e12},          Unit{"KiB", 1024.0},
+                                       Unit{"MiB", 1048576.0}, Unit{"GiB", 1073741824.0}, Unit{"TiB", 1099511627776.0}};
+  double factor = 1;
+  std::string_view digits = trim(text);
+  // The longest unit: "MB" ends with "B" too.
+  std::size_t length = 0;
+  for (const Unit& unit : units)
+    if (digits.ends_with(unit.name) && unit.name.size() > length) factor = unit.bytes, length = unit.name.size();
+  digits = trim(digits.substr(0, digits.size() - length));
+  const std::optional<double> number = parse_double(digits);
+  constexpr double most = 9e18;
+  if (!number || !(*number >= 0) || *number * factor > most) return std::nullopt;
+  return static_cast<std::int64_t>(*number * factor);
+}
+
 std::string format_bytes(double bytes) {
   static constexpr std::array units = {"B", "kB", "MB", "GB", "TB", "PB"};
   if (!std::isfinite(bytes)) return "–";

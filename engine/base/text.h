@@ -25,6 +25,9 @@ std::string shortest(double value);
 std::optional<double> parse_double(std::string_view text);
 std::optional<std::int64_t> parse_int(std::string_view text);
 
+// A number of bytes: "1048576", "500MB", "4 GiB", "1.5e9"; empty when it is not one that is at least 0.
+std::optional<std::int64_t> parse_bytes(std::string_view text);
+
 // "512 B", "31.5 MB", "24.5 GB" (1 GB = 1e9 bytes).
 std::string format_bytes(double bytes);
 // "950", "231.5k", "1.64 M", "6.54 B".

@@ -25,8 +25,11 @@ Status set_field(RunConfig& config, std::string_view assignment);
 // What the config says as a whole: every value in its range, divisibility (heads by KV heads, ...). True of a model
 // without a run too, so that counting and planning need no more.
 Status check_model(const RunConfig& config);
-// check_model, and the run: batch by sequence length, lengths, warm-up against the run, and that this build can do what
-// is asked. Called before anything starts.
+// check_model, and the step: batch by sequence length and micro-batch, and that this build has its parts. Planning
+// needs no more.
+Status check_step(const RunConfig& config);
+// check_step, and the run: lengths, warm-up against the run, and that this build can read the data. Called before
+// anything starts.
 Status validate(const RunConfig& config);
 
 // Canonical JSON of the identity fields (model, optim, data, train): sorted keys, no spaces, shortest round-trip

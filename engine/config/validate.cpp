@@ -31,23 +31,29 @@ Status check_ranges(const RunConfig& config) {
   return {};
 }
 
-Status check_run(const RunConfig& config) {
+// How a step is cut into rows and micro-batches.
+Status check_cut(const RunConfig& config) {
   const TrainConfig& t = config.train;
-  const ScheduleConfig& s = config.optim.schedule;
-  if (t.tokens <= 0)
-    return usage_error("train.tokens: the length of the run is missing",
-                       "give the tokens to train on, for example 1600000");
   if (t.seq_len > config.model.max_seq_len)
     return usage_error(
         fmt::format("train.seq_len: {} is longer than model.max_seq_len, {}", t.seq_len, config.model.max_seq_len));
   if (t.batch_tokens % t.seq_len != 0)
     return usage_error(
         fmt::format("train.batch_tokens: {} is not a multiple of train.seq_len, {}", t.batch_tokens, t.seq_len));
-  if (t.tokens < t.batch_tokens)
-    return usage_error(fmt::format("train.tokens: {} is less than one batch of {}", t.tokens, t.batch_tokens));
   const std::int64_t rows = t.batch_tokens / t.seq_len, micro = config.run.micro_batch;
   if (micro > 0 && rows % micro != 0)
     return usage_error(fmt::format("run.micro_batch: {} does not divide the {} rows of a batch", micro, rows));
+  return {};
+}
+
+Status check_run(const RunConfig& config) {
+  const TrainConfig& t = config.train;
+  const ScheduleConfig& s = config.optim.schedule;
+  if (t.tokens <= 0)
+    return usage_error("train.tokens: the length of the run is missing",
+                       "give the tokens to train on, for example 1600000");
+  if (t.tokens < t.batch_tokens)
+    return usage_error(fmt::format("train.tokens: {} is less than one batch of {}", t.tokens, t.batch_tokens));
   if (s.warmup_tokens > t.tokens)
     return usage_error(
         fmt::format("optim.schedule.warmup_tokens: {} is longer than the run, {} tokens", s.warmup_tokens, t.tokens));
@@ -74,15 +80,19 @@ Status check_device(const RunConfig& config) {
 }
 
 // What the names stand for will come; until then nothing may look as if it were done.
-Status check_supported(const RunConfig& config) {
-  const auto not_yet = [](std::string_view what, std::string remedy) {
-    return usage_error(fmt::format("{} is not in this build yet", what), std::move(remedy));
-  };
+tl::unexpected<Error> not_yet(std::string_view what, std::string remedy) {
+  return usage_error(fmt::format("{} is not in this build yet", what), std::move(remedy));
+}
+
+Status check_supported_step(const RunConfig& config) {
   if (config.model.mixer != "gqa") return not_yet(fmt::format("model.mixer: {}", config.model.mixer), "set it to gqa");
   if (config.model.attn_every != 0) return not_yet("model.attn_every: a hybrid of mixers", "set it to 0");
   if (config.model.ffn != "swiglu") return not_yet(fmt::format("model.ffn: {}", config.model.ffn), "set it to swiglu");
   if (config.train.precision == "bf16") return not_yet("train.precision: bf16", "set it to fp32");
-  if (Status ok = check_device(config); !ok) return ok;
+  return check_device(config);
+}
+
+Status check_supported_data(const RunConfig& config) {
   if (config.data.tokenizer != "bytes")
     return not_yet(
         fmt::format("data.tokenizer: \"{}\"; a tokenizer other than bytes", printable(config.data.tokenizer)),
@@ -112,10 +122,16 @@ Status check_model(const RunConfig& config) {
   return {};
 }
 
-Status validate(const RunConfig& config) {
+Status check_step(const RunConfig& config) {
   if (Status ok = check_model(config); !ok) return ok;
+  if (Status ok = check_cut(config); !ok) return ok;
+  return check_supported_step(config);
+}
+
+Status validate(const RunConfig& config) {
+  if (Status ok = check_step(config); !ok) return ok;
   if (Status ok = check_run(config); !ok) return ok;
-  return check_supported(config);
+  return check_supported_data(config);
 }
 
 }  // namespace stacklab

@@ -21,6 +21,13 @@ std::int64_t head_chunk(const RunConfig& config, const LoaderShape& shape) {
 
 }  // namespace
 
+Result<const Backend*> training_backend(const RunConfig& config) {
+  if (const Backend* backend = find_backend(config.run.device, real_type(config))) return backend;
+  return usage_error(
+      fmt::format("device {} is not in this build, or not for {}", config.run.device, config.train.precision),
+      "use auto");
+}
+
 Result<LoaderShape> loader_shape(const RunConfig& config) {
   const std::int64_t seq_len = config.train.seq_len, batch = config.train.batch_tokens;
   if (seq_len <= 0 || batch % seq_len != 0)

@@ -17,6 +17,9 @@ namespace stacklab {
 // What a run computes in.
 inline DType real_type(const RunConfig& config) { return config.train.precision == "fp64" ? DType::f64 : DType::f32; }
 
+// The backend that run.device names, for what the run computes in.
+Result<const Backend*> training_backend(const RunConfig& config);
+
 // How a step is cut into micro-batches: run.micro_batch, or as much as fits a modest activation memory. Refused: what
 // does not divide.
 Result<LoaderShape> loader_shape(const RunConfig& config);

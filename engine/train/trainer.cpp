@@ -60,11 +60,8 @@ class Trainer {
 
  private:
   Status prepare() {
-    const Backend* backend = find_backend(config_.run.device, real_type(config_));
-    if (!backend)
-      return usage_error(
-          fmt::format("device {} is not in this build, or not for {}", config_.run.device, config_.train.precision),
-          "use auto");
+    const auto backend = training_backend(config_);
+    if (!backend) return tl::unexpected(backend.error());
     auto shape = loader_shape(config_);
     if (!shape) return tl::unexpected(shape.error());
     total_ = config_.steps();
@@ -83,8 +80,8 @@ class Trainer {
     }
     const int threads = config_.run.threads > 0 ? static_cast<int>(config_.run.threads) : usable_threads();
     team_.emplace(threads);
-    if (Status s = check_memory(*shape, *backend); !s) return s;
-    auto step = TrainStep::create(config_, *shape, *backend, &*team_);
+    if (Status s = check_memory(*shape, **backend); !s) return s;
+    auto step = TrainStep::create(config_, *shape, **backend, &*team_);
     if (!step) return tl::unexpected(step.error());
     step_ = std::move(*step);
     sink_.fact("unigram_entropy", entropy_);

@@ -22,6 +22,8 @@ TEST(Commands, HelpOfEveryLevelHasAnExample) {
                                                                                      {"runs", "list"},
                                                                                      {"runs", "show"},
                                                                                      {"runs", "export"},
+                                                                                     {"plan"},
+                                                                                     {"plan", "memory"},
                                                                                      {"corpus"},
                                                                                      {"corpus", "list"},
                                                                                      {"corpus", "get"}}) {

@@ -69,6 +69,17 @@ TEST(Text, Counts) {
   EXPECT_EQ(format_count(6.54e9), "6.54 B");
 }
 
+TEST(Text, BytesAreRead) {
+  EXPECT_EQ(parse_bytes("0"), 0);
+  EXPECT_EQ(parse_bytes("4294967296"), 4294967296);
+  EXPECT_EQ(parse_bytes("4GiB"), std::int64_t{4} << 30);
+  EXPECT_EQ(parse_bytes(" 1.5 kB "), 1500);
+  EXPECT_EQ(parse_bytes("7 B"), 7);
+  EXPECT_EQ(parse_bytes("2MB"), 2'000'000);
+  for (const char* wrong : {"", "B", "-1", "nan", "inf", "GiB", "4 GiBs", "1e30", "12x"})
+    EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
+}
+
 TEST(Text, Durations) {
   EXPECT_EQ(format_duration(0.4), "0.4 s");
   EXPECT_EQ(format_duration(42.4), "42 s");
