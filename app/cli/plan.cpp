@@ -62,7 +62,8 @@ std::string for_people(const TrainingMemory& m, const RunConfig& config) {
          megabytes(b->buffer.bytes()),
          b->program.empty() ? "all" : fmt::format("{} to {}", b->buffer.first_use + 1, b->buffer.last_use + 1)});
   text += "\n" + table(largest, {false, false, false, false, true, true});
-  text += fmt::format("\nallocated  {} ({} bytes)\n", megabytes(m.peak_bytes()), format_integer(m.peak_bytes()));
+  text += fmt::format("\nallocated  {} ({} bytes); the process holds up to {} more\n", megabytes(m.peak_bytes()),
+                      format_integer(m.peak_bytes()), megabytes(process_overhead_bytes));
   text += fmt::format("{:<10} {}: {}\n", m.budget_bytes == m.available_bytes ? "free now" : "budget",
                       megabytes(m.budget_bytes), m.fits ? "it fits" : "it does not fit");
   text += m.largest_micro_batch > 0
@@ -107,6 +108,7 @@ std::string as_json(const TrainingMemory& m, const RunConfig& config) {
   w.member("peak_bytes", m.peak_bytes());
   w.member("persistent_bytes", m.persistent_bytes);
   w.member("step_bytes", m.step_bytes);
+  w.member("overhead_bytes", process_overhead_bytes);
   w.member("fits", m.fits);
   w.member("budget_bytes", m.budget_bytes);
   w.member("available_bytes", m.available_bytes);

@@ -156,8 +156,14 @@ void BatchLoader::fill_row(std::int64_t begin, std::int64_t row, MicroBatch& bat
 }
 
 StepBatch BatchLoader::step(std::int64_t s) const {
-  const std::size_t tokens = static_cast<std::size_t>(shape_.tokens());
   StepBatch step;
+  fill(s, step);
+  return step;
+}
+
+void BatchLoader::fill(std::int64_t s, StepBatch& step) const {
+  const std::size_t tokens = static_cast<std::size_t>(shape_.tokens());
+  step.targets = 0;
   step.micro.resize(static_cast<std::size_t>(shape_.accumulation));
   std::int64_t begin = s * shape_.step_tokens();
   for (MicroBatch& batch : step.micro) {
@@ -171,7 +177,6 @@ StepBatch BatchLoader::step(std::int64_t s) const {
     step.targets +=
         std::count_if(batch.targets.begin(), batch.targets.end(), [](std::int32_t t) { return t != ignored_target; });
   }
-  return step;
 }
 
 Status check_micro_batch(const MicroBatch& batch, const LoaderShape& shape) {

@@ -76,6 +76,8 @@ class BatchLoader {
 
   // The batch of step s (from 0), in any order of calls, from any thread.
   StepBatch step(std::int64_t s) const;
+  // The same into a batch that was filled before: nothing is allocated, unless the step is the first of its epoch.
+  void fill(std::int64_t s, StepBatch& batch) const;
   const LoaderShape& shape() const { return shape_; }
   const PackingReport& report() const { return report_; }
   std::int64_t tokens_per_epoch() const { return report_.tokens_packed + report_.padding; }

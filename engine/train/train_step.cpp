@@ -185,9 +185,9 @@ double TrainStep::evaluate(const BatchLoader& loader, std::int64_t steps) {
   double sum = 0;
   std::int64_t targets = 0;
   for (std::int64_t s = 0; s < steps; ++s) {
-    const StepBatch batch = loader.step(s);
-    targets += batch.targets;
-    for (const MicroBatch& micro : batch.micro) {
+    loader.fill(s, evaluated_);
+    targets += evaluated_.targets;
+    for (const MicroBatch& micro : evaluated_.micro) {
       // Coefficients of -1: the sum, divided once at the end.
       write_inputs(programs_->evaluate, micro, 1);
       executor_->run(programs_->evaluate.program);

@@ -89,6 +89,7 @@ class TrainStep {
 
   std::unique_ptr<TrainPrograms> programs_;
   std::unique_ptr<Executor> executor_;
+  StepBatch evaluated_;             // the last batch of an evaluation: its memory is used again
   std::vector<double> max_logits_;  // [n_layers, n_heads] of the last step, over its micro-batches
 };
 

@@ -157,7 +157,8 @@ class Trainer {
     const std::int64_t update = state_.step + 1, tokens = update * config_.train.batch_tokens;
     const double factor = update_factor(config_.optim.schedule, tokens, total_ * config_.train.batch_tokens);
     const TrainStep::Rates rates{config_.optim.adam_lr * factor, config_.optim.muon_lr * factor};
-    const StepResult r = step_->run(loader_->step(state_.step), rates);
+    loader_->fill(state_.step, batch_);
+    const StepResult r = step_->run(batch_, rates);
     last_step_seconds_ = steady_seconds() - begin;
     training_seconds_ += last_step_seconds_;
     state_.step = update;
@@ -263,6 +264,7 @@ class Trainer {
   std::stop_token stop_;
 
   std::optional<BatchLoader> loader_, validation_;
+  StepBatch batch_;
   std::optional<TeamParallel> team_;
   std::unique_ptr<TrainStep> step_;
   std::int64_t total_ = 0, eval_steps_ = 0, evaluated_at_ = -1, saved_at_ = -1;

@@ -1,0 +1,98 @@
+// Nothing allocates after the first step: operator new is counted over the next ones.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "engine/base/thread_team.h"
+#include "engine/train/train_step.h"
+#include "tests/engine/train/train_harness.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<long> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  if (counting) ++allocations;
+  void* p = alignment > alignof(std::max_align_t)
+                ? std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
+                : std::malloc(bytes > 0 ? bytes : 1);
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace
+
+// All other forms of new and delete come down to these.
+void* operator new(std::size_t bytes) { return counted(bytes, 0); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace stacklab::test {
+namespace {
+
+class Team final : public ParallelFor {
+ public:
+  void run(std::int64_t tasks, void (*fn)(void*, std::int64_t), void* self) override { team_.run(tasks, fn, self); }
+  int threads() const override { return team_.threads(); }
+
+ private:
+  ThreadTeam team_{2};
+};
+
+// The allocations of steps 2 to 5 and of the second of two evaluations, batches included.
+long allocations_of_later_steps(const RunConfig& c, const Corpus& corpus) {
+  Team team;
+  const LoaderShape shape = *loader_shape(c);
+  const Corpus::Split split = corpus.split(c.data.validation_fraction);
+  const BatchLoader loader = *BatchLoader::create(corpus, split.train, shape, 1, true);
+  const BatchLoader validation = *BatchLoader::create(corpus, split.validation, shape, 0, false);
+  auto step = TrainStep::create(c, shape, **training_backend(c), &team);
+  EXPECT_TRUE(step) << step.error().message();
+  initialise((*step)->programs().model.parameters(), 3, (*step)->executor());
+  EXPECT_GE(loader.steps_per_epoch_rounded_up(), 6) << "a new epoch may allocate";
+  StepBatch batch;
+  (*step)->evaluate(validation, 1);
+  loader.fill(0, batch);
+  (*step)->run(batch, {1e-3, 1e-3});
+  allocations = 0;
+  counting = true;
+  for (int s = 1; s < 5; ++s) {
+    loader.fill(s, batch);
+    const StepResult r = (*step)->run(batch, {1e-3, 1e-3});
+    if (!(r.loss() > 0)) ++allocations;
+  }
+  (*step)->evaluate(validation, 1);
+  counting = false;
+  return allocations;
+}
+
+TEST(Allocations, AreCounted) {
+  allocations = 0;
+  counting = true;
+  { const std::vector<int> memory(1000); }
+  counting = false;
+  EXPECT_EQ(allocations, 1);
+}
+
+TEST(Allocations, NoneAfterTheFirstStep) {
+  const TemporaryFolder folder;
+  const Corpus corpus = small_corpus(folder.path());
+  for (const char* device : {"auto", "reference"})
+    for (const char* matrices : {"adamw", "muon"})
+      for (const std::int64_t micro : {4, 2}) {
+        RunConfig c = small_config();
+        c.run.device = device, c.optim.matrices = matrices, c.run.micro_batch = micro;
+        EXPECT_EQ(allocations_of_later_steps(c, corpus), 0) << device << ", " << matrices << ", " << micro;
+      }
+}
+
+}  // namespace
+}  // namespace stacklab::test
