@@ -11,6 +11,20 @@ bool available();
 
 // products.cpp, loss_head.cpp, attention.cpp, optimiser.cpp: needs(op) and run(op, context) of each operation.
 
+inline Needs needs(const op::Embedding&) { return {}; }
+void run(const op::Embedding& o, const KernelContext& context);
+inline Needs needs(const op::EmbeddingBackward&) { return {}; }
+void run(const op::EmbeddingBackward& o, const KernelContext& context);
+
+inline Needs needs(const op::SumSquares&) { return {}; }
+void run(const op::SumSquares& o, const KernelContext& context);
+inline Needs needs(const op::AdamW&) { return {}; }
+void run(const op::AdamW& o, const KernelContext& context);
+inline Needs needs(const op::QkClipHeads&) { return {}; }
+void run(const op::QkClipHeads& o, const KernelContext& context);
+inline Needs needs(const op::Cast&) { return {}; }
+void run(const op::Cast& o, const KernelContext& context);
+
 // Operations that are declared above.
 template <class T>
 concept Own = requires(const T& o, const KernelContext& context) {

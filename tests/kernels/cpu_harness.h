@@ -14,6 +14,7 @@
 #include "kernels/context.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/tensor_view.h"
+#include "tests/kernels/op_harness.h"
 
 namespace stacklab::test {
 
@@ -47,7 +48,7 @@ class Guarded {
   static constexpr std::size_t guard = 64;
   static T mark() {
     T m;
-    std::memset(&m, 0x5a, sizeof m);
+    std::memset(static_cast<void*>(&m), 0x5a, sizeof m);
     return m;
   }
   std::size_t n_ = 0;
@@ -61,6 +62,15 @@ Guarded<T> random_guarded(std::int64_t n, std::uint32_t seed, double deviation =
   Guarded<T> g(n);
   for (std::int64_t i = 0; i < n; ++i) g[static_cast<std::size_t>(i)] = static_cast<T>(normal(engine));
   return g;
+}
+
+template <class T>
+TensorView view_of(Guarded<T>& g, Shape shape) {
+  TensorView v;
+  v.data = reinterpret_cast<std::byte*>(g.data());
+  v.dtype = dtype_of<T>;
+  v.shape = shape;
+  return v;
 }
 
 class TeamTasks final : public ParallelFor {
@@ -81,6 +91,26 @@ class OnInstructionSet {
   OnInstructionSet(const OnInstructionSet&) = delete;
   OnInstructionSet& operator=(const OnInstructionSet&) = delete;
 };
+
+// Calls make(parallel) on every instruction set, for any threads and order of tasks: within one instruction set its
+// values must be the same bits. check(what, values) sees those of each instruction set.
+template <class Make, class Check>
+void on_every_path(const std::string& what, Make&& make, Check&& check) {
+  ReversedTasks reversed;
+  TeamTasks two(2), three(3);
+  for (const std::string_view set : cpu::instruction_sets()) {
+    const OnInstructionSet on(set);
+    const std::string where = what + " on " + std::string(set);
+    const auto first = make(nullptr);
+    check(where, first);
+    for (ParallelFor* parallel :
+         {static_cast<ParallelFor*>(&reversed), static_cast<ParallelFor*>(&two), static_cast<ParallelFor*>(&three)}) {
+      const auto again = make(parallel);
+      ASSERT_EQ(first.size(), again.size()) << where;
+      EXPECT_EQ(std::memcmp(first.data(), again.data(), first.size() * sizeof first[0]), 0) << where << ", bits";
+    }
+  }
+}
 
 // allowed(i) bounds the error of element i.
 template <class Got, class Expected, class Allowed>
