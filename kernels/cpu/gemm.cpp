@@ -45,11 +45,15 @@ struct Blocking {
   }
   bool whole(std::int64_t k) const { return nb == width && kb == k; }
   std::int64_t floats() const { return halves * round_up(nb, widest_tile) * kb; }
+  // Columns (of each half) that are worked on together: their part of B in one depth block should stay in the second
+  // cache.
+  std::int64_t group() const { return column_step / halves; }
 };
 
 // Blocks of rows, a power of two while they fit, so that threads get equal shares.
-std::int64_t row_blocks(std::int64_t m, std::int64_t group_floats) {
+std::int64_t row_blocks(std::int64_t m, const Blocking& s) {
   constexpr std::int64_t most_rows = 160;
+  const std::int64_t group_floats = s.halves * std::min(s.nb, s.group()) * s.kb;
   // Where a group's part of B stays in the second cache, few rows suffice.
   const std::int64_t fewest_rows = group_floats <= 64 << 10 ? 8 : 64;
   std::int64_t blocks = 1;
@@ -71,32 +75,34 @@ constexpr int row_stride = deepest_block + 8;
 constexpr std::int64_t panel_floats = std::max<std::int64_t>(tile_rows * row_stride, column_stride* deepest_block);
 
 void pack_a(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1, float* out) {
-  if (a.transposed) {
-    if (a.kind == Operand::Kind::swiglu_grad)
-      pack_columns(SwigluGradSource(a), m0, m1, k0, k1, out);
-    else
-      pack_columns(PlainSource(a), m0, m1, k0, k1, out);
-    return;
-  }
+  const auto pack = [&](const auto& source) {
+    a.transposed ? pack_columns(source, m0, m1, k0, k1, out) : pack_rows(source, m0, m1, k0, k1, out, row_stride);
+  };
   switch (a.kind) {
     case Operand::Kind::plain:
-      return pack_rows(PlainSource(a), m0, m1, k0, k1, out, row_stride);
+      return a.data.bf16 ? pack(PlainSource<std::uint16_t>(a)) : pack(PlainSource<float>(a));
     case Operand::Kind::normed:
       return pack_rows(NormedSource(a), m0, m1, k0, k1, out, row_stride);
     case Operand::Kind::swiglu_grad:
-      return pack_rows(SwigluGradSource(a), m0, m1, k0, k1, out, row_stride);
+      return pack(SwigluGradSource(a));
+    case Operand::Kind::block_scaled:
+      return pack(BlockScaledSource(a));
   }
 }
 
 // Columns n0 .. n1, which begin a panel.
 void pack_b(const Operand& b, std::int64_t n0, std::int64_t n1, std::int64_t k0, std::int64_t k1, float* out) {
   if (b.transposed) {
-    for (std::int64_t n = n0; n < n1; n += tile_cols, out += (k1 - k0) * tile_cols)
-      pack_panel_transposed(b.data, b.ld, n, std::min(n1, n + tile_cols), k0, k1, out);
+    for (std::int64_t n = n0; n < n1; n += tile_cols, out += (k1 - k0) * tile_cols) {
+      const std::int64_t end = std::min(n1, n + tile_cols);
+      b.data.bf16 ? pack_panel_transposed(static_cast<const std::uint16_t*>(b.data.data), b.ld, n, end, k0, k1, out)
+                  : pack_panel_transposed(static_cast<const float*>(b.data.data), b.ld, n, end, k0, k1, out);
+    }
   } else if (b.kind == Operand::Kind::normed) {
     pack_panels(NormedSource(b), n0, n1, k0, k1, out);
   } else {
-    pack_panels(PlainSource(b), n0, n1, k0, k1, out);
+    b.data.bf16 ? pack_panels(PlainSource<std::uint16_t>(b), n0, n1, k0, k1, out)
+                : pack_panels(PlainSource<float>(b), n0, n1, k0, k1, out);
   }
 }
 
@@ -137,22 +143,24 @@ struct PackedB {
 
 // Fetches the rows of a matrix into cache, a few lines at a time.
 struct Ahead {
-  const float* row = nullptr;
-  std::int64_t ld = 0, rows = 0, length = 0, at = 0;
+  const char* row = nullptr;
+  std::int64_t ld = 0, rows = 0, length = 0, at = 0;  // bytes
   HWY_INLINE void fetch(std::int64_t lines) {
     for (; lines > 0 && rows > 0; --lines) {
       __builtin_prefetch(row + at, 0, 2);
-      if ((at += 16) >= length) at = 0, row += ld, --rows;
+      if ((at += 64) >= length) at = 0, row += ld, --rows;
     }
   }
-  std::int64_t lines() const { return rows * ((length + 15) / 16); }
+  std::int64_t lines() const { return rows * ((length + 63) / 64); }
 };
 
 // Rows m0 .. m1 of A through a depth, as they lie in memory.
 Ahead ahead(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
   if (m0 >= m1 || k0 >= k1) return {};
-  if (a.transposed) return {a.data + k0 * a.ld + m0, a.ld, k1 - k0, m1 - m0};
-  return {a.data + m0 * a.ld + k0, a.ld, m1 - m0, k1 - k0};
+  const std::int64_t size = a.data.element();
+  const std::int64_t r0 = a.transposed ? k0 : m0, r1 = a.transposed ? k1 : m1;
+  const std::int64_t c0 = a.transposed ? m0 : k0, c1 = a.transposed ? m1 : k1;
+  return {static_cast<const char*>(a.data.data) + (r0 * a.ld + c0) * size, a.ld * size, r1 - r0, (c1 - c0) * size};
 }
 
 // A block of rows of some columns, through the packed depth.
@@ -160,10 +168,14 @@ void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64
               std::int64_t group) {
   const Gemm& g = b.g;
   alignas(64) float packed[panels_at_once * panel_floats];
+  // Where C is not kept.
+  constexpr std::int64_t ld_passing = column_step + 16;
+  alignas(64) float passing[panels_at_once * tile_rows * ld_passing];
   const auto& functions = g.a.transposed ? tiles<1> : tiles<row_stride>;
   const Panels panels(row1 - row0);
   for (std::int64_t k = b.k0; k < b.k1; k += b.depth_block) {
     const std::int64_t depth = b.depth(k);
+    const bool last = k + depth == g.k;
     const float* base = k == 0 ? g.base : g.c;
     const std::int64_t ld_base = k == 0 ? g.ld_base : g.ldc;
     for (std::int64_t p0 = 0; p0 < panels.count; p0 += panels_at_once) {
@@ -176,28 +188,42 @@ void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64
                        : ahead(g.a, row0, row0 + panels.begin(std::min(panels.count, panels_at_once)), k + depth,
                                std::min(b.k1, k + depth + b.depth_block));
       const std::int64_t lines = next.lines() / (b.halves * (panel1 - panel0) * (p1 - p0)) + 1;
-      for (std::int64_t q0 = panel0; q0 < panel1; q0 += group)
+      const std::int64_t first_row = row0 + panels.begin(p0), last_row = row0 + panels.begin(p1);
+      const auto finish = [&](Block block, std::int64_t q0, std::int64_t q1) {
+        block.row0 = first_row, block.row1 = last_row;
+        block.col0 = b.n0 + q0 * tile_cols, block.col1 = std::min(b.n1, b.n0 + q1 * tile_cols);
+        if (g.c) block.data = g.c + first_row * g.ldc + block.col0;
+        g.finished.fn(g.finished.self, block);
+      };
+      const Block kept{.ld = g.ldc, .pair = b.width};
+      for (std::int64_t q0 = panel0; q0 < panel1; q0 += group) {
+        const std::int64_t q1 = std::min(panel1, q0 + group);
         for (std::int64_t p = p0; p < p1; ++p) {
           const std::int64_t m = row0 + panels.begin(p);
           const int rows = static_cast<int>(row0 + panels.begin(p + 1) - m);
           const TileFunction function = functions[static_cast<std::size_t>(rows - 1)];
           const float* a = packed + (p - p0) * panel_floats;
           for (std::int64_t half = 0; half < b.halves; ++half)
-            for (std::int64_t panel = q0; panel < std::min(panel1, q0 + group); ++panel) {
+            for (std::int64_t panel = q0; panel < q1; ++panel) {
               next.fetch(lines);
               const std::int64_t n = b.n0 + panel * tile_cols, col = half * b.width + n;
-              tile_at(function, rows, b.n1 - n, depth, a, column_stride, b.at(k, half, panel), tile_cols,
-                      g.c + m * g.ldc + col, g.ldc, base ? base + m * ld_base + col : nullptr, ld_base);
+              float* c = g.c ? g.c + m * g.ldc + col
+                             : passing + (m - first_row) * ld_passing + (half * group + panel - q0) * tile_cols;
+              tile_at(function, rows, b.n1 - n, depth, a, column_stride, b.at(k, half, panel), tile_cols, c,
+                      g.c ? g.ldc : ld_passing, base ? base + m * ld_base + col : nullptr, ld_base);
             }
         }
+        if (last && g.finished.fn && !g.whole_rows)
+          finish(g.c ? kept : Block{.data = passing, .ld = ld_passing, .pair = group * tile_cols}, q0, q1);
+      }
+      if (last && g.finished.fn && g.whole_rows) finish(kept, panel0, panel1);
     }
   }
 }
 
 void run(const Gemm& g, const KernelContext& context) {
   const Blocking s(g.n, g.k, g.paired);
-  // Columns that are worked on together: their part of B in one depth block should stay in the second cache.
-  const std::int64_t group = column_step, group_panels = group / s.halves / tile_cols;
+  const std::int64_t blocks = row_blocks(g.m, s), group_panels = s.group() / tile_cols;
   Tasks before = g.before;
   for (std::int64_t n = 0; n < s.width; n += s.nb)
     for (std::int64_t k = 0; k < g.k; k += s.kb) {
@@ -217,17 +243,14 @@ void run(const Gemm& g, const KernelContext& context) {
                      });
       before = {};
       // Wide products are cut in columns too, into whole groups: more would pack A more often.
-      const std::int64_t cut = std::max<std::int64_t>(1, b.half_panels / (8 * group_panels));
+      const std::int64_t cut = g.whole_rows ? 1 : std::max<std::int64_t>(1, b.half_panels / (8 * group_panels));
       const std::int64_t wide = (b.half_panels + cut * group_panels - 1) / (cut * group_panels) * group_panels;
-      const std::int64_t blocks = row_blocks(g.m, std::min(s.halves * (b.n1 - b.n0), group) * (b.k1 - b.k0));
       const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(s.halves * (b.n1 - b.n0)) *
                            static_cast<double>(b.k1 - b.k0);
       for_each_worth(context, (b.half_panels + wide - 1) / wide * blocks, flops * 0.01, [&](std::int64_t task) {
         const std::int64_t panel0 = task / blocks * wide, panel1 = std::min(b.half_panels, panel0 + wide);
         const std::int64_t row0 = g.m * (task % blocks) / blocks, row1 = g.m * (task % blocks + 1) / blocks;
         multiply(b, row0, row1, panel0, panel1, group_panels);
-        if (g.finished.fn && b.k1 == g.k)
-          g.finished.fn(g.finished.self, row0, row1, n + panel0 * tile_cols, std::min(b.n1, n + panel1 * tile_cols));
       });
     }
 }
@@ -242,6 +265,14 @@ namespace stacklab::cpu {
 HWY_EXPORT(run);
 
 std::int64_t gemm_workspace(std::int64_t n, std::int64_t k, bool paired) { return Blocking(n, k, paired).floats(); }
+
+RowCut row_cut(std::int64_t m, std::int64_t n, std::int64_t k, bool paired) {
+  return {m, row_blocks(m, Blocking(n, k, paired))};
+}
+
+bool gives_whole_rows(std::int64_t n, std::int64_t k) { return Blocking(n, k, false).nb == n; }
+
+bool fits_one_depth(std::int64_t k) { return k <= deepest_block; }
 
 void gemm(const Gemm& g, const KernelContext& context) { HWY_DYNAMIC_DISPATCH(run)(g, context); }
 

@@ -16,22 +16,24 @@
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/storage-inl.h"
 #include "kernels/cpu/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
 
-using One = hn::CappedTag<float, 1>;
+inline constexpr std::int64_t no_seam = std::numeric_limits<std::int64_t>::max();
 
+template <class T>
 struct PlainSource {
-  const float* data;
+  const T* data;
   std::int64_t ld;
-  explicit PlainSource(const Operand& o) : data(o.data), ld(o.ld) {}
-  // No vector may reach across this column.
-  std::int64_t seam() const { return std::numeric_limits<std::int64_t>::max(); }
+  explicit PlainSource(const Operand& o) : data(static_cast<const T*>(o.data.data)), ld(o.ld) {}
+  // The first column after c that no vector may reach across.
+  std::int64_t seam(std::int64_t) const { return no_seam; }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
-    return hn::LoadU(d, data + r * ld + c);
+    return load_as_float(d, data + r * ld + c);
   }
 };
 
@@ -39,8 +41,9 @@ struct NormedSource {
   const float* data;
   std::int64_t ld;
   const float *row_scale, *col_gain;
-  explicit NormedSource(const Operand& o) : data(o.data), ld(o.ld), row_scale(o.row_scale), col_gain(o.col_gain) {}
-  std::int64_t seam() const { return std::numeric_limits<std::int64_t>::max(); }
+  explicit NormedSource(const Operand& o)
+      : data(static_cast<const float*>(o.data.data)), ld(o.ld), row_scale(o.row_scale), col_gain(o.col_gain) {}
+  std::int64_t seam(std::int64_t) const { return no_seam; }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
     return hn::Mul(hn::Mul(hn::LoadU(d, data + r * ld + c), hn::Set(d, row_scale[r])), hn::LoadU(d, col_gain + c));
@@ -49,21 +52,33 @@ struct NormedSource {
 
 // With s = sigmoid(gate): d gate = du up (s + gate s (1 - s)), d up = du gate s.
 struct SwigluGradSource {
-  const float *gate_up, *du;
+  Stored gate_up, du;
   std::int64_t f;
   explicit SwigluGradSource(const Operand& o) : gate_up(o.data), du(o.du), f(o.ld / 2) {}
-  std::int64_t seam() const { return f; }
+  std::int64_t seam(std::int64_t c) const { return c < f ? f : no_seam; }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
     const bool of_gate = c < f;
     const std::int64_t i = of_gate ? c : c - f;
-    const auto gate = hn::LoadU(d, gate_up + r * 2 * f + i);
+    const auto gate = load_stored(d, gate_up, r * 2 * f + i);
     const auto s = sigmoid(d, gate);
-    const auto g = hn::LoadU(d, du + r * f + i);
+    const auto g = load_stored(d, du, r * f + i);
     if (!of_gate) return hn::Mul(hn::Mul(g, gate), s);
-    const auto up = hn::LoadU(d, gate_up + r * 2 * f + f + i);
+    const auto up = load_stored(d, gate_up, r * 2 * f + f + i);
     const auto slope = hn::MulAdd(hn::Mul(gate, s), hn::Sub(hn::Set(d, 1.0f), s), s);
     return hn::Mul(hn::Mul(g, up), slope);
+  }
+};
+
+struct BlockScaledSource {
+  const float *data, *scales;
+  std::int64_t ld, ld_scale;
+  explicit BlockScaledSource(const Operand& o)
+      : data(static_cast<const float*>(o.data.data)), scales(o.row_scale), ld(o.ld), ld_scale(o.ld_scale) {}
+  std::int64_t seam(std::int64_t c) const { return (c / column_step + 1) * column_step; }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
+    return hn::Mul(hn::LoadU(d, data + r * ld + c), hn::Set(d, scales[r * ld_scale + c / column_step]));
   }
 };
 
@@ -78,9 +93,11 @@ HWY_INLINE void copy_span(const Source& source, std::int64_t r, std::int64_t c0,
 
 template <class Source>
 HWY_INLINE void copy_row(const Source& source, std::int64_t r, std::int64_t c0, std::int64_t c1, float* out) {
-  const std::int64_t cut = std::clamp(source.seam(), c0, c1);
-  copy_span(source, r, c0, cut, out);
-  copy_span(source, r, cut, c1, out + (cut - c0));
+  while (c0 < c1) {
+    const std::int64_t cut = std::min(source.seam(c0), c1);
+    copy_span(source, r, c0, cut, out);
+    out += cut - c0, c0 = cut;
+  }
 }
 
 // Rows m0 .. m1, each depth k0 .. k1, row_stride apart.
@@ -111,7 +128,7 @@ template <class Source>
 void pack_columns(const Source& source, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1,
                   float* out) {
   const std::int64_t rows = m1 - m0;
-  if (!(m0 < source.seam() && source.seam() < m1)) {
+  if (source.seam(m0) >= m1) {
     if (lanes >= 8 && rows >= 8) return pack_columns_by<8>(source, m0, m1, k0, k1, out);
     if (lanes >= 4 && rows >= 4) return pack_columns_by<4>(source, m0, m1, k0, k1, out);
     if (lanes >= 2 && rows >= 2) return pack_columns_by<2>(source, m0, m1, k0, k1, out);
@@ -136,20 +153,21 @@ void pack_panels(const Source& source, std::int64_t n0, std::int64_t n1, std::in
 }
 
 // One panel from a matrix that is given as [N, K]: four by four elements at a time change places.
-inline void pack_panel_transposed(const float* data, std::int64_t ld, std::int64_t n0, std::int64_t n1, std::int64_t k0,
-                                  std::int64_t k1, float* out) {
+template <class T>
+void pack_panel_transposed(const T* data, std::int64_t ld, std::int64_t n0, std::int64_t n1, std::int64_t k0,
+                           std::int64_t k1, float* out) {
   const std::int64_t whole = lanes >= 4 ? (n1 - n0) / 4 * 4 : 0, deep = lanes >= 4 ? (k1 - k0) / 4 * 4 : 0;
   if constexpr (lanes >= 4) {
     const hn::FixedTag<float, 4> d;
     const hn::FixedTag<double, 2> pair;
     for (std::int64_t n = 0; n < whole; n += 4) {
-      const float* row = data + (n0 + n) * ld + k0;
+      const T* row = data + (n0 + n) * ld + k0;
       float* to = out + n;
       for (std::int64_t k = 0; k < deep; k += 4, to += 4 * tile_cols) {
         if (k % 16 == 0)
           for (int i = 4; i < 8; ++i) hwy::Prefetch(row + i * ld + k);
-        const auto r0 = hn::LoadU(d, row + k), r1 = hn::LoadU(d, row + ld + k), r2 = hn::LoadU(d, row + 2 * ld + k),
-                   r3 = hn::LoadU(d, row + 3 * ld + k);
+        const auto r0 = load_as_float(d, row + k), r1 = load_as_float(d, row + ld + k),
+                   r2 = load_as_float(d, row + 2 * ld + k), r3 = load_as_float(d, row + 3 * ld + k);
         const auto low01 = hn::BitCast(pair, hn::InterleaveLower(d, r0, r1)),
                    low23 = hn::BitCast(pair, hn::InterleaveLower(d, r2, r3)),
                    up01 = hn::BitCast(pair, hn::InterleaveUpper(d, r0, r1)),
@@ -162,7 +180,8 @@ inline void pack_panel_transposed(const float* data, std::int64_t ld, std::int64
     }
   }
   for (std::int64_t n = 0; n < n1 - n0; ++n)
-    for (std::int64_t k = n < whole ? deep : 0; k < k1 - k0; ++k) out[k * tile_cols + n] = data[(n0 + n) * ld + k0 + k];
+    for (std::int64_t k = n < whole ? deep : 0; k < k1 - k0; ++k)
+      hn::StoreU(load_as_float(One(), data + (n0 + n) * ld + k0 + k), One(), out + k * tile_cols + n);
   for (std::int64_t k = 0; k < k1 - k0; ++k)
     std::fill(out + k * tile_cols + (n1 - n0), out + (k + 1) * tile_cols, 0.0f);
 }

@@ -20,24 +20,35 @@ struct Case {
   Operand::Kind a_kind = Operand::Kind::plain, b_kind = Operand::Kind::plain;
   enum class Base { none, accumulate, other } base = Base::none;
   bool paired = false;
+  bool a_bf16 = false, b_bf16 = false;
 };
+
+// The same numbers in bf16, to which `data` is rounded.
+Guarded<BFloat16> narrowed(Guarded<float>& data) {
+  Guarded<BFloat16> narrow(static_cast<std::int64_t>(data.size()), BFloat16());
+  for (std::size_t i = 0; i < data.size(); ++i) narrow[i] = BFloat16(data[i]), data[i] = static_cast<float>(narrow[i]);
+  return narrow;
+}
 
 // A matrix in memory, and the value of each of its elements in double.
 struct Factor {
   Guarded<float> data, scale, gain, du;
+  Guarded<BFloat16> data16, du16;
   Operand operand;
   std::int64_t rows, cols;  // of the operand as the product sees it: [M, K] or [K, N]
   std::function<double(std::int64_t, std::int64_t)> at;
   // The sum of the sizes of the terms of an element, which its rounding is relative to.
   std::function<double(std::int64_t, std::int64_t)> size;
 
-  Factor(std::int64_t r, std::int64_t c, bool transposed, Operand::Kind kind, std::uint32_t seed) : rows(r), cols(c) {
+  Factor(std::int64_t r, std::int64_t c, bool transposed, Operand::Kind kind, std::uint32_t seed, bool bf16)
+      : rows(r), cols(c) {
     const std::int64_t stored_rows = transposed ? c : r, stored_cols = transposed ? r : c, ld = stored_cols + 3;
     std::function<double(std::int64_t, std::int64_t)> stored, stored_size;
     switch (kind) {
       case Operand::Kind::plain:
         data = random_guarded<float>(stored_rows * ld, seed);
         operand = Operand::plain(data.data(), ld, transposed);
+        if (bf16) data16 = narrowed(data), operand.data = data16.data();
         stored = [this, ld](std::int64_t i, std::int64_t j) { return data[static_cast<std::size_t>(i * ld + j)]; };
         break;
       case Operand::Kind::normed:
@@ -55,6 +66,10 @@ struct Factor {
         data = random_guarded<float>(stored_rows * 2 * f, seed, 3);
         du = random_guarded<float>(stored_rows * f, seed + 1);
         operand = Operand::swiglu_grad(data.data(), f, du.data(), transposed);
+        if (bf16) {
+          data16 = narrowed(data), du16 = narrowed(du);
+          operand.data = data16.data(), operand.du = du16.data();
+        }
         stored = [this, f](std::int64_t i, std::int64_t j) {
           const double gate = data[static_cast<std::size_t>(i * 2 * f + j % f)],
                        up = data[static_cast<std::size_t>(i * 2 * f + f + j % f)];
@@ -69,6 +84,17 @@ struct Factor {
         };
         break;
       }
+      case Operand::Kind::block_scaled: {
+        const std::int64_t blocks = (stored_cols + cpu::column_step - 1) / cpu::column_step;
+        data = random_guarded<float>(stored_rows * ld, seed);
+        scale = random_guarded<float>(stored_rows * blocks, seed + 1);
+        operand = Operand::block_scaled(data.data(), ld, scale.data(), blocks, transposed);
+        stored = [this, ld, blocks](std::int64_t i, std::int64_t j) {
+          return static_cast<double>(data[static_cast<std::size_t>(i * ld + j)]) *
+                 scale[static_cast<std::size_t>(i * blocks + j / cpu::column_step)];
+        };
+        break;
+      }
     }
     if (!stored_size) stored_size = [stored](std::int64_t i, std::int64_t j) { return std::abs(stored(i, j)); };
     const auto turned = [transposed](auto f) -> std::function<double(std::int64_t, std::int64_t)> {
@@ -76,16 +102,17 @@ struct Factor {
       return [f](std::int64_t i, std::int64_t j) { return f(j, i); };
     };
     at = turned(stored), size = turned(stored_size);
-    //(std::int64_t i, std::int64_t j) { return stored(j, i); } : stored;
   }
-  bool intact() const { return data.intact() && scale.intact() && gain.intact() && du.intact(); }
+  bool intact() const {
+    return data.intact() && scale.intact() && gain.intact() && du.intact() && data16.intact() && du16.intact();
+  }
 };
 
 class GemmTest : public testing::TestWithParam<Case> {};
 
 TEST_P(GemmTest, AgreesWithSumsInDouble) {
   const Case& c = GetParam();
-  Factor a(c.m, c.k, c.a_transposed, c.a_kind, 1), b(c.k, c.n, c.b_transposed, c.b_kind, 11);
+  Factor a(c.m, c.k, c.a_transposed, c.a_kind, 1, c.a_bf16), b(c.k, c.n, c.b_transposed, c.b_kind, 11, c.b_bf16);
   const std::int64_t ldc = c.n + 5;
   const Guarded<float> before = random_guarded<float>(c.m * ldc, 21), residual = random_guarded<float>(c.m * c.n, 22);
 
@@ -112,13 +139,17 @@ TEST_P(GemmTest, AgreesWithSumsInDouble) {
                                   static_cast<ParallelFor*>(&two), static_cast<ParallelFor*>(&three)}) {
       Guarded<float> out = before;
       Guarded<float> workspace(cpu::gemm_workspace(c.n, c.k, c.paired), std::numeric_limits<float>::quiet_NaN());
-      // Blocks of finished columns and rows must cover C once.
+      // Blocks of finished columns and rows must cover C once, and hold what C holds.
       std::vector<std::atomic<int>> covered(static_cast<std::size_t>(c.m * c.n));
-      const auto finished = [&](std::int64_t r0, std::int64_t r1, std::int64_t c0, std::int64_t c1) {
-        for (std::int64_t r = r0; r < r1; ++r)
-          for (std::int64_t j = c0; j < c1; ++j) {
+      std::vector<float> seen(before.data(), before.data() + before.size());
+      const auto finished = [&](const cpu::Block& block) {
+        for (std::int64_t r = block.row0; r < block.row1; ++r)
+          for (std::int64_t j = block.col0; j < block.col1; ++j) {
             ++covered[static_cast<std::size_t>(r * c.n + j)];
-            if (c.paired) ++covered[static_cast<std::size_t>(r * c.n + c.n / 2 + j)];
+            seen[static_cast<std::size_t>(r * ldc + j)] = block.row(r)[j - block.col0];
+            if (!c.paired) continue;
+            ++covered[static_cast<std::size_t>(r * c.n + c.n / 2 + j)];
+            seen[static_cast<std::size_t>(r * ldc + c.n / 2 + j)] = block.row(r)[j - block.col0 + block.pair];
           }
       };
       std::vector<std::atomic<int>> done(7);
@@ -141,6 +172,20 @@ TEST_P(GemmTest, AgreesWithSumsInDouble) {
         EXPECT_EQ(std::memcmp(first.data(), got.data(), got.size() * sizeof(float)), 0) << what << ", bits";
       EXPECT_TRUE(out.intact() && workspace.intact() && residual.intact() && a.intact() && b.intact()) << what;
       for (const auto& n : covered) ASSERT_EQ(n, 1) << what << ", finished blocks";
+      EXPECT_EQ(std::memcmp(first.data(), seen.data(), seen.size() * sizeof(float)), 0) << what << ", in blocks";
+      // Whole rows at once, and a C that is not kept, are the same numbers.
+      for (const bool whole_rows : {true, false}) {
+        if (whole_rows ? c.paired || !cpu::gives_whole_rows(c.n, c.k) || c.base == Case::Base::accumulate
+                       : !cpu::fits_one_depth(c.k))
+          continue;
+        std::copy(before.data(), before.data() + before.size(), seen.begin());
+        Gemm other = g;
+        Guarded<float> c_of_rows(c.m * ldc);
+        other.c = whole_rows ? c_of_rows.data() : nullptr, other.whole_rows = whole_rows, other.before = {};
+        if (c.base == Case::Base::accumulate) other.base = before.data();
+        cpu::gemm(other, context);
+        EXPECT_EQ(std::memcmp(first.data(), seen.data(), seen.size() * sizeof(float)), 0) << what << whole_rows;
+      }
       for (const auto& n : done) ASSERT_EQ(n, 1) << what << ", tasks before";
     }
   }
@@ -152,7 +197,8 @@ std::vector<Case> cases() {
     c.name = "m" + std::to_string(c.m) + "n" + std::to_string(c.n) + "k" + std::to_string(c.k) +
              (c.a_transposed ? "t" : "n") + (c.b_transposed ? "t" : "n") + "a" +
              std::to_string(static_cast<int>(c.a_kind)) + "b" + std::to_string(static_cast<int>(c.b_kind)) + "base" +
-             std::to_string(static_cast<int>(c.base)) + (c.paired ? "paired" : "");
+             std::to_string(static_cast<int>(c.base)) + (c.paired ? "paired" : "") + (c.a_bf16 ? "a16" : "") +
+             (c.b_bf16 ? "b16" : "");
     all.push_back(c);
   };
   struct Size {
@@ -176,6 +222,16 @@ std::vector<Case> cases() {
     add({"", 2 * f, 19, 31, true, false, Kind::swiglu_grad, Kind::normed});
   }
   for (const std::int64_t f : {1, 9, 64, 300}) add({"", 33, 2 * f, 50, false, true, Kind::normed, {}, {}, true});
+  for (const std::int64_t k : {1, 255, 256, 257, 600}) {
+    add({"", 33, 37, k, false, false, Kind::block_scaled});
+    add({"", k, 37, 33, true, false, Kind::block_scaled, Kind::normed, Case::Base::accumulate});
+  }
+  for (const std::int64_t f : {7, 41, 300})
+    for (const auto& [ta, tb] : {std::pair(false, true), std::pair(false, false), std::pair(true, false)}) {
+      add({"", f, 39, 2 * f, ta, tb, {}, {}, {}, false, true, true});
+      add({"", f, 40, 19, ta, tb, {}, {}, {}, false, false, true});
+      add({"", ta ? 2 * f : 21, 19, ta ? 21 : 2 * f, ta, tb, Kind::swiglu_grad, {}, {}, false, true, true});
+    }
   // More than is packed at once: in columns, and in depth.
   add({"", 5, 3000, 700, false, true});
   add({"", 5, 40, 50000, false, false, {}, {}, Case::Base::other});
@@ -185,6 +241,25 @@ std::vector<Case> cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, GemmTest, testing::ValuesIn(cases()), [](const auto& i) { return i.param.name; });
+
+// Every bit pattern of bf16 is read as the float that it is.
+TEST(GemmTest, ReadsEveryBFloat16) {
+  constexpr std::int64_t n = 1 << 16;
+  for (const std::string_view set : cpu::instruction_sets()) {
+    const OnInstructionSet on(set);
+    Guarded<BFloat16> a(n);
+    for (std::size_t i = 0; i < n; ++i) a[i].bits = static_cast<std::uint16_t>(i);
+    const float one = 1;
+    Guarded<float> out(n), workspace(cpu::gemm_workspace(1, 1));
+    Gemm g{.m = n, .n = 1, .k = 1, .a = Operand::plain(a.data(), 1), .b = Operand::plain(&one, 1), .c = out.data()};
+    g.ldc = 1, g.workspace = workspace.data();
+    cpu::gemm(g, {});
+    for (std::size_t i = 0; i < n; ++i) {
+      const float expected = static_cast<float>(a[i]);
+      ASSERT_TRUE(std::isnan(expected) ? std::isnan(out[i]) : out[i] == expected) << i << " on " << set;
+    }
+  }
+}
 
 // A NaN in one row of A, or column of B, stays in that row or column of C.
 TEST(GemmTest, BrokenElementsStayInTheirRowAndColumn) {

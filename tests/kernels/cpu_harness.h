@@ -26,7 +26,7 @@ template <class T>
 class Guarded {
  public:
   Guarded() = default;
-  explicit Guarded(std::int64_t n, T value = T(0)) : n_(static_cast<std::size_t>(n)), memory_(n_ + 2 * guard, mark()) {
+  explicit Guarded(std::int64_t n, T value = T()) : n_(static_cast<std::size_t>(n)), memory_(n_ + 2 * guard, mark()) {
     for (std::size_t i = 0; i < n_; ++i) data()[i] = value;
   }
   T* data() { return memory_.data() + guard; }
