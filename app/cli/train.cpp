@@ -25,6 +25,8 @@ struct Options {
   bool resume = false;
   std::optional<std::int64_t> max_steps;
   std::string fallback_corpus;
+  std::string trace;
+  std::optional<std::int64_t> trace_steps;
 };
 
 std::optional<double> known(double value) { return std::isnan(value) ? std::nullopt : std::optional(value); }
@@ -105,6 +107,49 @@ std::string learnt(const JobOutcome& o, const Stored& run) {
                             run.folder.string());
 }
 
+// What each operation of the traced steps cost; the last row is what was none.
+std::string trace_table(const TraceSummary& trace) {
+  std::vector<std::vector<std::string>> rows = {{"operation", "calls", "seconds", "GFLOP/s", "GB/s", "share"}};
+  double inside = 0;
+  const auto share = [&](double seconds) { return fmt::format("{:.1f} %", 100 * seconds / trace.seconds); };
+  for (const OperationTotal& o : trace.operations) {
+    inside += o.seconds;
+    rows.push_back({o.op, format_integer(o.calls), fmt::format("{:.4f}", o.seconds),
+                    fmt::format("{:.1f}", o.flops / o.seconds * 1e-9),
+                    fmt::format("{:.1f}", o.bytes / o.seconds * 1e-9), share(o.seconds)});
+  }
+  rows.push_back(
+      {"outside of them", "", fmt::format("{:.4f}", trace.seconds - inside), "", "", share(trace.seconds - inside)});
+  return fmt::format("Steps {} to {} took {:.4f} s; the trace is in {}\n", trace.first_step, trace.last_step,
+                     trace.seconds, trace.file) +
+         table(rows, {false, true, true, true, true, true});
+}
+
+void write_trace(JsonWriter& w, const TraceSummary& trace) {
+  w.key("trace");
+  w.begin_object();
+  w.member("file", trace.file);
+  w.member("first_step", trace.first_step);
+  w.member("last_step", trace.last_step);
+  w.member("seconds", trace.seconds);
+  w.key("operations");
+  w.begin_array();
+  for (const OperationTotal& o : trace.operations) {
+    w.begin_object();
+    w.member("op", o.op);
+    w.member("calls", o.calls);
+    w.member("seconds", o.seconds);
+    w.member("flops", o.flops);
+    w.member("bytes", o.bytes);
+    w.member("gflop_per_second", o.flops / o.seconds * 1e-9);
+    w.member("gbyte_per_second", o.bytes / o.seconds * 1e-9);
+    w.member("share", o.seconds / trace.seconds);
+    w.end_object();
+  }
+  w.end_array();
+  w.end_object();
+}
+
 std::string as_json(const JobOutcome& o, const Stored& run, const fs::path& workspace) {
   JsonWriter w(2);
   w.begin_object();
@@ -127,6 +172,7 @@ std::string as_json(const JobOutcome& o, const Stored& run, const fs::path& work
   w.member("peak_bytes", o.peak_bytes);
   w.member("workspace", workspace.string());
   w.member("folder", run.folder.string());
+  if (o.trace) write_trace(w, *o.trace);
   if (o.error) {
     w.member("error", o.error->what);
     w.member("remedy", o.error->remedy);
@@ -142,6 +188,13 @@ Status train(Context& context, const Options& options) {
   if (Status valid = validate(*config); !valid) return valid;
   if (options.max_steps && *options.max_steps < 1)
     return usage_error(fmt::format("--max-steps: {} is less than one step", *options.max_steps));
+  if (options.trace_steps && *options.trace_steps < 1)
+    return usage_error(fmt::format("--trace-steps: {} is less than one step", *options.trace_steps));
+  // A trace is written after its steps: a place that does not exist is better known before.
+  std::error_code ec;
+  if (const fs::path folder = fs::absolute(options.trace, ec).parent_path();
+      !options.trace.empty() && !fs::is_directory(folder, ec))
+    return failed(fmt::format("--trace: there is no folder {}", folder.string()), "make it first");
 
   Result<std::unique_ptr<JobService>> service = JobService::open(workspace_of(context.common));
   if (!service) return tl::unexpected(service.error());
@@ -149,6 +202,8 @@ Status train(Context& context, const Options& options) {
   submit.resume = options.resume;
   submit.max_steps = options.max_steps.value_or(0);
   submit.fallback_corpus = options.fallback_corpus;
+  submit.trace_file = options.trace;
+  submit.trace_steps = options.trace_steps.value_or(submit.trace_steps);
   const std::int64_t job = (*service)->submit(*config, submit);
   const JobOutcome outcome = follow(**service, job, config->name, submit.max_steps, console);
   const Stored run = stored_run(**service, outcome, *config);
@@ -161,6 +216,7 @@ Status train(Context& context, const Options& options) {
       console.print(fmt::format("Paused at step {} of {}. Continue with --resume.\n", format_integer(outcome.steps),
                                 format_integer(run.total_steps)));
     console.print(learnt(outcome, run) + "\n");
+    if (outcome.trace) console.note(trace_table(*outcome.trace));
     console.print_json(as_json(outcome, run, (*service)->workspace()));
   }
   return outcome.error ? Status(tl::unexpected(*outcome.error)) : Status();
@@ -170,18 +226,21 @@ Status train(Context& context, const Options& options) {
 
 Verb train_verb() {
   const auto options = std::make_shared<Options>();
-  return {"train",
-          "Train the run that a config names",
-          "stacklab train experiments/first-run.json --set optim.adam_lr=2e-3 --seed 7",
-          {{"CONFIG", "", "A config file, for example experiments/first-run.json", &options->config, true},
-           {"--resume", "", "Continue the run from its last checkpoint, or start it when there is nothing to continue",
-            &options->resume},
-           {"--max-steps", "N", "Stop after this many steps of the run in all; --resume goes on", &options->max_steps},
-           {"--fallback-corpus", "NAME", "Train on this corpus when the config's cannot be had",
-            &options->fallback_corpus}},
-          {},
-          [options](Context& context) { return train(context, *options); },
-          "The first Ctrl-C finishes the step and writes a checkpoint (exit code 130); the second ends at once."};
+  return {
+      "train",
+      "Train the run that a config names",
+      "stacklab train experiments/first-run.json --set optim.adam_lr=2e-3 --seed 7",
+      {{"CONFIG", "", "A config file, for example experiments/first-run.json", &options->config, true},
+       {"--resume", "", "Continue the run from its last checkpoint, or start it when there is nothing to continue",
+        &options->resume},
+       {"--max-steps", "N", "Stop after this many steps of the run in all; --resume goes on", &options->max_steps},
+       {"--fallback-corpus", "NAME", "Train on this corpus when the config's cannot be had", &options->fallback_corpus},
+       {"--trace", "FILE", "Write what every operation of a few steps cost, for ui.perfetto.dev", &options->trace},
+       {"--trace-steps", "N", "How many steps (default: 3, from the second one of this process)",
+        &options->trace_steps}},
+      {},
+      [options](Context& context) { return train(context, *options); },
+      "The first Ctrl-C finishes the step and writes a checkpoint (exit code 130); the second ends at once."};
 }
 
 }  // namespace stacklab::cli

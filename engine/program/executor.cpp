@@ -1,35 +1,11 @@
 #include "engine/program/executor.h"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
 #include <stdexcept>
 
 #include "engine/program/checker.h"
 
 namespace stacklab {
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
-
-std::vector<Trace::Total> Trace::totals() const {
-  std::map<std::string_view, Total> by_name;
-  for (const Entry& e : entries) {
-    Total& t = by_name[name_of(e.record->op)];
-    t.op = name_of(e.record->op);
-    t.calls += 1;
-    t.seconds += e.seconds;
-    t.flops += flops_of(e.record->op);
-    t.bytes += bytes_of(e.record->op);
-  }
-  std::vector<Total> sorted;
-  for (const auto& [name, total] : by_name) sorted.push_back(total);
-  std::sort(sorted.begin(), sorted.end(), [](const Total& a, const Total& b) { return a.seconds > b.seconds; });
-  return sorted;
-}
-
 Result<Executor> Executor::create(const ProgramSet& set, const Backend& backend, ParallelFor* parallel) {
   Executor e;
   e.set_ = &set;
@@ -76,14 +52,14 @@ void Executor::run(int program, std::string_view segment) {
 void Executor::run(int program, int begin, int end) {
   const std::vector<Op>& ops = bound_[static_cast<std::size_t>(program)];
   for (int i = begin; i < end; ++i) {
-    const double start = trace_ ? now() : 0;
+    const double start = trace_ ? Trace::now() : 0;
     backend_->run(ops[static_cast<std::size_t>(i)], context_);
     if (!trace_) continue;
     const Program& p = set_->program(program);
     const auto segment =
         std::find_if(p.segments.begin(), p.segments.end(), [&](const Segment& s) { return s.begin <= i && i < s.end; });
-    trace_->entries.push_back(
-        {&p.ops[static_cast<std::size_t>(i)], segment == p.segments.end() ? nullptr : &*segment, start, now() - start});
+    trace_->entries.push_back({&p, &p.ops[static_cast<std::size_t>(i)],
+                               segment == p.segments.end() ? nullptr : &*segment, start, Trace::now() - start});
   }
 }
 

@@ -9,29 +9,11 @@
 #include "engine/base/result.h"
 #include "engine/program/memory_plan.h"
 #include "engine/program/program.h"
+#include "engine/program/trace.h"
 #include "engine/tensor/arena.h"
 #include "kernels/backend.h"
 
 namespace stacklab {
-
-// What each operation of a run cost. Recording is switched on by giving the executor a Trace.
-struct Trace {
-  struct Entry {
-    const OpRecord* record = nullptr;
-    const Segment* segment = nullptr;
-    double begin = 0;  // seconds of the steady clock
-    double seconds = 0;
-  };
-  std::vector<Entry> entries;
-
-  struct Total {
-    std::string_view op;
-    std::int64_t calls = 0;
-    double seconds = 0, flops = 0, bytes = 0;
-  };
-  // By operation, the most expensive first.
-  std::vector<Total> totals() const;
-};
 
 class Executor {
  public:

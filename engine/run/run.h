@@ -68,6 +68,21 @@ struct RunEvent {
 std::string_view to_string(RunEvent::Kind kind);
 std::optional<RunEvent::Kind> run_event_kind_from_string(std::string_view word);
 
+// What all calls of one operation cost.
+struct OperationTotal {
+  std::string op;
+  std::int64_t calls = 0;
+  double seconds = 0, flops = 0, bytes = 0;
+};
+
+// What a trace of some steps showed.
+struct TraceSummary {
+  std::string file;
+  std::int64_t first_step = 0, last_step = 0;
+  double seconds = 0;                      // of these steps, with what is not an operation
+  std::vector<OperationTotal> operations;  // the most expensive first
+};
+
 // Where a running job reports. The store implements it; train/ knows only this. Calls come from one engine thread,
 // return at once (they queue), and never fail: losing a metric must not stop training, and the sink says so itself
 // where that happens.

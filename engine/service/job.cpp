@@ -32,6 +32,7 @@ void copy_result(JobOutcome& outcome, const TrainResult& r) {
   outcome.unigram_entropy = r.unigram_entropy;
   outcome.seconds = r.seconds;
   outcome.tokens_per_second = r.tokens_per_second;
+  outcome.trace = r.trace;
 }
 
 void copy_stored(JobOutcome& outcome, const RunSummary& run) {
@@ -285,6 +286,7 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
   todo.max_steps = order.options.max_steps;
   todo.resume = order.options.resume;
   todo.known_steps = claim->step;
+  todo.trace = {order.options.trace_file, order.options.trace_steps};
   auto result = train_guarded(todo, corpus, sink);
 
   JobOutcome outcome;

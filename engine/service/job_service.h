@@ -22,6 +22,9 @@ struct SubmitOptions {
   // Used when data.corpus cannot be had (no network): the run is made with this corpus instead and says so. Empty:
   // fail.
   std::string fallback_corpus;
+  // A trace of a few steps of this process is written there; empty: none.
+  std::filesystem::path trace_file = {};
+  std::int64_t trace_steps = 3;
 };
 
 // What a job of this process is doing, for status bars before its run has a row and while it has one. Immutable.
@@ -42,6 +45,7 @@ struct JobOutcome {
   std::optional<Error> error;
   std::int64_t steps = 0, tokens = 0, parameters = 0, plan_bytes = 0, peak_bytes = 0;
   double first_loss = 0, loss = 0, val_loss = 0, unigram_entropy = 0, seconds = 0, tokens_per_second = 0;
+  std::optional<TraceSummary> trace;
   bool already_finished = false;  // resume of a finished run: nothing was done
 };
 

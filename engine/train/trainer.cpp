@@ -52,8 +52,10 @@ class Trainer {
     const double begin = steady_seconds();
     const std::int64_t first = state_.step;
     seconds_before_ = state_.seconds - begin;
+    tracer_.emplace(request_.trace, first + 1, wanted);
     while (state_.step < wanted && !stop_.stop_requested())
       if (Status s = one_step(); !s) return tl::unexpected(s.error());
+    write_trace();
     if (Status s = conclude(); !s) return tl::unexpected(s.error());
     return result(first, steady_seconds() - begin);
   }
@@ -157,8 +159,11 @@ class Trainer {
     const std::int64_t update = state_.step + 1, tokens = update * config_.train.batch_tokens;
     const double factor = update_factor(config_.optim.schedule, tokens, total_ * config_.train.batch_tokens);
     const TrainStep::Rates rates{config_.optim.adam_lr * factor, config_.optim.muon_lr * factor};
+    tracer_->begin_step(update, step_->executor());
     loader_->fill(state_.step, batch_);
+    tracer_->batch_ready();
     const StepResult r = step_->run(batch_, rates);
+    const bool traced = tracer_->end_step(update, step_->executor());
     last_step_seconds_ = steady_seconds() - begin;
     training_seconds_ += last_step_seconds_;
     state_.step = update;
@@ -168,6 +173,7 @@ class Trainer {
     state_.loss = r.loss();
     if (Status s = watch(r); !s) return s;
     log(r, rates);
+    if (traced) write_trace();
     sink_.progress({"training", {}, update, total_});
     if (config_.run.eval_every > 0 && update % config_.run.eval_every == 0 && update < total_) evaluate();
     if (config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0 && update < total_) {
@@ -206,6 +212,11 @@ class Trainer {
                     {metric::tokens_per_second, static_cast<double>(config_.train.batch_tokens) / last_step_seconds_}};
     if (step_->programs().update_io.muon_lr.present()) event.values.push_back({metric::muon_lr, rates.muon});
     sink_.metrics(event);
+  }
+
+  // A trace that cannot be written costs nobody the run.
+  void write_trace() {
+    if (Status s = tracer_->write(); !s) warn(state_.step, "No trace: " + s.error().message());
   }
 
   void evaluate() {
@@ -253,6 +264,7 @@ class Trainer {
     r.parameters = step_->programs().model.parameters().count();
     r.plan_bytes = step_->executor().plan().total();
     r.peak_bytes = peak_resident_bytes();
+    r.trace = tracer_->summary();
     r.complete = state_.step >= total_;
     return r;
   }
@@ -264,6 +276,7 @@ class Trainer {
   std::stop_token stop_;
 
   std::optional<BatchLoader> loader_, validation_;
+  std::optional<StepTracer> tracer_;
   StepBatch batch_;
   std::optional<TeamParallel> team_;
   std::unique_ptr<TrainStep> step_;

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
 #include "engine/data/corpus.h"
 #include "engine/run/run.h"
+#include "engine/train/step_tracer.h"
 
 namespace stacklab {
 
@@ -18,6 +20,7 @@ struct TrainRequest {
   std::int64_t max_steps = 0;     // stop early after this many steps of the run in all; 0: the config's length
   bool resume = false;            // continue from the latest whole checkpoint, if there is one; else start at step 0
   std::int64_t known_steps = 0;   // recorded earlier: said when no checkpoint is left of them
+  TraceRequest trace;
 };
 
 struct TrainResult {
@@ -32,7 +35,8 @@ struct TrainResult {
   std::int64_t parameters = 0;
   std::int64_t plan_bytes = 0;  // what the plan said and the engine allocated
   std::int64_t peak_bytes = 0;  // largest resident memory of the process
-  bool complete = false;        // all of the config's steps are done; false after a stop or max_steps
+  std::optional<TraceSummary> trace;
+  bool complete = false;  // all of the config's steps are done; false after a stop or max_steps
 };
 
 // Runs on the calling thread until done, max_steps, stop, or an error. A stop finishes the step, writes a checkpoint

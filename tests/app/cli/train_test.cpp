@@ -203,6 +203,56 @@ TEST(Train, Refusals) {
   }
 }
 
+TEST(Train, ATraceTellsWhereTheTimeGoes) {
+  const Workspace workspace;
+  const std::string file = (workspace / "trace.json").string();
+  const Answer answer = workspace(
+      {"train", workspace.config(), "--max-steps", "6", "--json", "--trace", file, "--set", "run.micro_batch=2"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  const Json trace = answer.json()["trace"];
+  EXPECT_EQ(trace["file"], file);
+  EXPECT_EQ(trace["first_step"], 2);
+  EXPECT_EQ(trace["last_step"], 4);
+  std::map<std::string, std::int64_t> calls;
+  std::map<std::string, double> flops;
+  double seconds = 0, share = 0;
+  for (const Json& o : trace["operations"]) {
+    calls[o["op"]] = o["calls"].get<std::int64_t>();
+    flops[o["op"]] = o["flops"].get<double>();
+    seconds += o["seconds"].get<double>();
+    share += o["share"].get<double>();
+  }
+  EXPECT_EQ(calls["loss_head"], 3 * 2) << "of every micro-batch of every step";
+  EXPECT_EQ(calls["attention"], 3 * 2 * 2);
+  EXPECT_LE(seconds, trace["seconds"].get<double>());
+  EXPECT_LE(share, 1);
+  EXPECT_NE(answer.err.find("Steps 2 to 4 took"), std::string::npos) << answer.err;
+  EXPECT_NE(answer.err.find("outside of them"), std::string::npos) << answer.err;
+  // The file holds the same operations.
+  const Json written = Json::parse(file_text(file));
+  for (const Json& e : written["traceEvents"])
+    if (e["ph"] == "X" && e["tid"] == 3) {
+      --calls[e["name"]];
+      flops[e["name"]] -= e["args"]["flops"].get<double>();
+      EXPECT_FALSE(e["args"]["scope"].get<std::string>().empty()) << e;
+    }
+  for (const auto& [op, left] : calls) EXPECT_EQ(left, 0) << op;
+  for (const auto& [op, left] : flops) EXPECT_EQ(left, 0) << op << ": whole numbers add up exactly";
+
+  // A step that is the only one is traced, and tracing changes nothing.
+  const Answer last = workspace({"train", workspace.config(), "--resume", "--max-steps", "7", "--json", "--trace", file,
+                                 "--trace-steps", "9", "--set", "run.micro_batch=2"});
+  ASSERT_EQ(last.code, 0) << last.err;
+  EXPECT_EQ(last.json()["trace"]["first_step"], 7);
+  EXPECT_EQ(last.json()["trace"]["last_step"], 7);
+  const Workspace other;
+  EXPECT_EQ(other({"train", other.config(), "--max-steps", "7", "--json", "--set", "run.micro_batch=2"}).json()["loss"],
+            last.json()["loss"]);
+  const Answer nowhere = other({"train", other.config(), "--trace", (workspace / "nowhere/trace.json").string()});
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_NE(nowhere.err.find("--trace: there is no folder"), std::string::npos) << nowhere.err;
+}
+
 TEST(Train, WorkspacesThatCannotBeWritten) {
   const Workspace workspace;
   put_file(workspace / "file", "");

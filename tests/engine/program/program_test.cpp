@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 
@@ -197,6 +199,38 @@ TEST(Executor, TraceHoldsEveryOperationWithItsWork) {
   EXPECT_EQ(totals[0].flops, 4 * 2.0 * 8 * 16 * 16);
   EXPECT_EQ(totals[0].bytes, 4 * 4.0 * (3 * 8 * 16 + 16 * 16));
   EXPECT_EQ(totals[0].flops, chain.set.program(chain.program).flops());
+}
+
+// Of two runs of a Program: an event for each operation, one for each segment of each run, all within the whole.
+TEST(Trace, IsWrittenForViewers) {
+  Chain chain(4);
+  auto executor = Executor::create(chain.set, reference(), nullptr);
+  ASSERT_TRUE(executor);
+  Trace trace;
+  executor->set_trace(&trace);
+  const double begin = Trace::now();
+  executor->run(chain.program);
+  executor->run(chain.program);
+  trace.spans.push_back({"step \"1\"", begin, Trace::now() - begin});
+  const nlohmann::json json = nlohmann::json::parse(trace.to_json());
+  std::map<int, int> events;  // by line
+  double whole = 0;
+  for (const auto& e : json["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    ++events[e["tid"].get<int>()];
+    if (e["name"] == "step \"1\"") whole = e["dur"].get<double>();
+    if (e["name"] == "project_add") {
+      EXPECT_EQ(e["args"]["flops"].get<double>(), 2.0 * 8 * 16 * 16);
+      EXPECT_EQ(e["args"]["bytes"].get<double>(), 4.0 * (3 * 8 * 16 + 16 * 16));
+      EXPECT_FALSE(e["args"]["segment"].get<std::string>().empty());
+    }
+  }
+  const int segments = static_cast<int>(chain.set.program(chain.program).segments.size());
+  EXPECT_EQ(events, (std::map<int, int>{{1, 1}, {2, 2 * segments}, {3, 8}}));
+  for (const auto& e : json["traceEvents"]) {
+    if (e["ph"] != "X") continue;
+    EXPECT_LE(e["ts"].get<double>() + e["dur"].get<double>(), whole + 1e-3) << e;
+  }
 }
 
 }  // namespace
