@@ -20,7 +20,7 @@ struct TrainRequest {
   std::int64_t max_steps = 0;     // stop early after this many steps of the run in all; 0: the config's length
   bool resume = false;            // continue from the latest whole checkpoint, if there is one; else start at step 0
   std::int64_t known_steps = 0;   // recorded earlier: said when no checkpoint is left of them
-  TraceRequest trace;
+  TraceRequest trace = {};
 };
 
 struct TrainResult {
