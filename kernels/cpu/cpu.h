@@ -20,6 +20,10 @@ inline Needs needs(const op::SumSquares&) { return {}; }
 void run(const op::SumSquares& o, const KernelContext& context);
 inline Needs needs(const op::AdamW&) { return {}; }
 void run(const op::AdamW& o, const KernelContext& context);
+Needs needs(const op::Muon& o);
+void run(const op::Muon& o, const KernelContext& context);
+Needs needs(const op::NewtonSchulz& o);
+void run(const op::NewtonSchulz& o, const KernelContext& context);
 inline Needs needs(const op::QkClipHeads&) { return {}; }
 void run(const op::QkClipHeads& o, const KernelContext& context);
 inline Needs needs(const op::Cast&) { return {}; }

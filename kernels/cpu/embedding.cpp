@@ -10,7 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/cpu/bf16-inl.h"
+#include "kernels/cpu/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
@@ -22,7 +22,7 @@ constexpr std::int64_t lanes = HWY_MAX_BYTES / 4;
 void widen_row(const BFloat16* from, float* to, std::int64_t n) {
   const FloatTag d;
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(load_bf16(d, from + i), d, to + i);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(load_as_float(d, &from[i].bits), d, to + i);
   for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/cpu/gemm.h"
 
 #include <algorithm>
+#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm.cpp"
@@ -59,6 +60,11 @@ std::int64_t row_blocks(std::int64_t m, const Blocking& s) {
   std::int64_t blocks = 1;
   while (blocks < 16 && m / (2 * blocks) >= fewest_rows) blocks *= 2;
   return m > most_rows * blocks ? 16 * ((m + 16 * most_rows - 1) / (16 * most_rows)) : blocks;
+}
+
+// Where rows are cut so that blocks of a triangle are equal in area.
+std::int64_t triangle_cut(std::int64_t m, std::int64_t block, std::int64_t blocks) {
+  return std::llround(static_cast<double>(m) * std::sqrt(static_cast<double>(block) / static_cast<double>(blocks)));
 }
 
 }  // namespace
@@ -173,6 +179,11 @@ void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64
   alignas(64) float passing[panels_at_once * tile_rows * ld_passing];
   const auto& functions = g.a.transposed ? tiles<1> : tiles<row_stride>;
   const Panels panels(row1 - row0);
+  // Panels of columns that rows before `row` want.
+  const auto wanted = [&](std::int64_t row) {
+    return g.lower ? std::clamp((row - b.n0 + tile_cols - 1) / tile_cols, panel0, panel1) : panel1;
+  };
+  if (wanted(row1) == panel0) return;
   for (std::int64_t k = b.k0; k < b.k1; k += b.depth_block) {
     const std::int64_t depth = b.depth(k);
     const bool last = k + depth == g.k;
@@ -196,15 +207,17 @@ void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64
         g.finished.fn(g.finished.self, block);
       };
       const Block kept{.ld = g.ldc, .pair = b.width};
-      for (std::int64_t q0 = panel0; q0 < panel1; q0 += group) {
-        const std::int64_t q1 = std::min(panel1, q0 + group);
+      const std::int64_t end = wanted(last_row);
+      for (std::int64_t q0 = panel0; q0 < end; q0 += group) {
+        const std::int64_t q1 = std::min(end, q0 + group);
         for (std::int64_t p = p0; p < p1; ++p) {
           const std::int64_t m = row0 + panels.begin(p);
           const int rows = static_cast<int>(row0 + panels.begin(p + 1) - m);
           const TileFunction function = functions[static_cast<std::size_t>(rows - 1)];
           const float* a = packed + (p - p0) * panel_floats;
+          const std::int64_t limit = std::min(q1, wanted(m + rows));
           for (std::int64_t half = 0; half < b.halves; ++half)
-            for (std::int64_t panel = q0; panel < q1; ++panel) {
+            for (std::int64_t panel = q0; panel < limit; ++panel) {
               next.fetch(lines);
               const std::int64_t n = b.n0 + panel * tile_cols, col = half * b.width + n;
               float* c = g.c ? g.c + m * g.ldc + col
@@ -246,11 +259,13 @@ void run(const Gemm& g, const KernelContext& context) {
       const std::int64_t cut = g.whole_rows ? 1 : std::max<std::int64_t>(1, b.half_panels / (8 * group_panels));
       const std::int64_t wide = (b.half_panels + cut * group_panels - 1) / (cut * group_panels) * group_panels;
       const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(s.halves * (b.n1 - b.n0)) *
-                           static_cast<double>(b.k1 - b.k0);
+                           static_cast<double>(b.k1 - b.k0) * (g.lower ? 0.5 : 1);
       for_each_worth(context, (b.half_panels + wide - 1) / wide * blocks, flops * 0.01, [&](std::int64_t task) {
         const std::int64_t panel0 = task / blocks * wide, panel1 = std::min(b.half_panels, panel0 + wide);
-        const std::int64_t row0 = g.m * (task % blocks) / blocks, row1 = g.m * (task % blocks + 1) / blocks;
-        multiply(b, row0, row1, panel0, panel1, group_panels);
+        const auto cut_at = [&](std::int64_t block) {
+          return g.lower ? triangle_cut(g.m, block, blocks) : g.m * block / blocks;
+        };
+        multiply(b, cut_at(task % blocks), cut_at(task % blocks + 1), panel0, panel1, group_panels);
       });
     }
 }

@@ -107,6 +107,9 @@ struct Gemm {
   // finished gets all columns of C at once, rows in order within each block of the RowCut. Only where
   // gives_whole_rows(n, k) and c is given.
   bool whole_rows = false;
+  // Only what lies on or below the diagonal of C is made (m is n), which halves the work where C is symmetric: what
+  // lies above holds anything. Neither paired nor whole_rows.
+  bool lower = false;
   // Independent work that is done while B is packed; A may depend on it, B may not.
   Tasks before = {};
   float* workspace = nullptr;  // gemm_workspace(n, k, paired) floats

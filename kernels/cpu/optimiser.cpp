@@ -11,7 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/cpu/bf16-inl.h"
+#include "kernels/cpu/storage-inl.h"
 #include "kernels/cpu/wide-inl.h"
 
 #ifndef STACKLAB_KERNELS_CPU_OPTIMISER_ONCE_
@@ -66,18 +66,18 @@ void scale_all(float* x, double factor, std::int64_t begin, std::int64_t end) {
 }
 
 void narrow_all(const float* from, BFloat16* to, std::int64_t begin, std::int64_t end) {
+  const hn::ScalableTag<float> d;
   constexpr std::int64_t lanes = HWY_MAX_BYTES / 4;
   std::int64_t i = begin;
-  for (; i + lanes <= end; i += lanes)
-    store_bf16(hn::ScalableTag<float>(), hn::LoadU(hn::ScalableTag<float>(), from + i), to + i);
+  for (; i + lanes <= end; i += lanes) store_rounded(d, hn::LoadU(d, from + i), &to[i].bits);
   for (; i < end; ++i) to[i] = BFloat16(from[i]);
 }
 
 void widen_all(const BFloat16* from, float* to, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t lanes = HWY_MAX_BYTES / 4;
   const hn::ScalableTag<float> d;
+  constexpr std::int64_t lanes = HWY_MAX_BYTES / 4;
   std::int64_t i = begin;
-  for (; i + lanes <= end; i += lanes) hn::StoreU(load_bf16(d, from + i), d, to + i);
+  for (; i + lanes <= end; i += lanes) hn::StoreU(load_as_float(d, &from[i].bits), d, to + i);
   for (; i < end; ++i) to[i] = static_cast<float>(from[i]);
 }
 

@@ -38,7 +38,7 @@ HWY_INLINE hn::Vec<D> load_stored(D d, const Stored& s, std::int64_t i) {
 
 // Rounds to nearest, ties to even; a NaN stays one (kernels/bf16.h).
 template <class D>
-HWY_INLINE void store_rounded(D d, hn::Vec<D> v, std::uint16_t* to) {
+HWY_INLINE void store_rounded(D, hn::Vec<D> v, std::uint16_t* to) {
   const hn::Rebind<std::uint32_t, D> wide;
   const hn::Rebind<std::int32_t, D> signed_wide;
   const hn::Rebind<std::uint16_t, D> narrow;

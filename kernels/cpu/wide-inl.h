@@ -30,6 +30,12 @@ HWY_INLINE void store_narrow(D, hn::Vec<D> v, float* to) {
   hn::StoreU(hn::DemoteTo(narrow, v), narrow, to);
 }
 
+// The value that store_narrow leaves in memory.
+template <class D>
+HWY_INLINE hn::Vec<D> narrowed(D d, hn::Vec<D> v) {
+  return hn::PromoteTo(d, hn::DemoteTo(hn::Rebind<float, D>(), v));
+}
+
 // Calls f(d, i) for vectors of doubles at i, then for single elements.
 template <class F>
 HWY_INLINE void for_wide(std::int64_t begin, std::int64_t end, F&& f) {

@@ -306,5 +306,43 @@ TEST(GemmTest, PackedBServesAgain) {
   EXPECT_EQ(one.values(), two.values());
 }
 
+// The lower triangle alone is, to the bit, that of the whole product.
+TEST(GemmTest, TheLowerTriangleIsThatOfTheWholeProduct) {
+  struct Size {
+    std::int64_t m, k;
+  };
+  for (const Size s : {Size{1, 1}, Size{5, 3}, Size{37, 300}, Size{130, 64}, Size{259, 700}, Size{600, 40}})
+    for (const bool transposed : {false, true}) {
+      Guarded<float> x = random_guarded<float>(s.m * s.k, 1), y = random_guarded<float>(s.m * s.k, 2);
+      const std::int64_t ld = transposed ? s.m : s.k;
+      const auto multiply = [&](bool lower, bool keep, ParallelFor* parallel) {
+        Guarded<float> c(s.m * s.m), seen(s.m * s.m);
+        Guarded<float> workspace(cpu::gemm_workspace(s.m, s.k), std::numeric_limits<float>::quiet_NaN());
+        const auto finished = [&](const cpu::Block& b) {
+          for (std::int64_t i = b.row0; i < b.row1; ++i)
+            for (std::int64_t j = b.col0; j < std::min(b.col1, i + 1); ++j)
+              seen[static_cast<std::size_t>(i * s.m + j)] += b.row(i)[j - b.col0];
+        };
+        Gemm g{.m = s.m, .n = s.m, .k = s.k};
+        g.a = Operand::plain(x.data(), ld, transposed), g.b = Operand::plain(y.data(), ld, !transposed);
+        if (keep) g.c = c.data(), g.ldc = s.m;
+        g.lower = lower, g.finished = cpu::BlockHook(finished), g.workspace = workspace.data();
+        KernelContext context;
+        context.parallel = parallel;
+        cpu::gemm(g, context);
+        EXPECT_TRUE(x.intact() && y.intact() && c.intact() && workspace.intact());
+        return seen.values();
+      };
+      for (const bool keep : {true, false}) {
+        if (!keep && !cpu::fits_one_depth(s.k)) continue;
+        on_every_path(
+            "triangle of " + std::to_string(s.m), [&](ParallelFor* parallel) { return multiply(true, keep, parallel); },
+            [&](const std::string& what, const std::vector<float>& got) {
+              EXPECT_EQ(got, multiply(false, keep, nullptr)) << what;
+            });
+      }
+    }
+}
+
 }  // namespace
 }  // namespace stacklab::test

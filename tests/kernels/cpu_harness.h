@@ -112,6 +112,24 @@ void on_every_path(const std::string& what, Make&& make, Check&& check) {
   }
 }
 
+// run_op with a workspace of just what is asked for, full of NaN, between guards.
+template <class AnyOp>
+void run_guarded(const Backend& backend, AnyOp operation, ParallelFor* parallel = nullptr) {
+  const std::int64_t floats = (backend.needs(Op(operation)).workspace + 3) / 4;
+  Guarded<float> workspace(floats, std::numeric_limits<float>::quiet_NaN());
+  if (floats > 0) {
+    operation.workspace = view_of(workspace, {floats});
+    operation.workspace.dtype = DType::u8, operation.workspace.shape = {4 * floats};
+  }
+  const Op op = operation;
+  const char* why = check(op);
+  ASSERT_EQ(why, nullptr) << name_of(op) << ": " << why;
+  KernelContext context;
+  context.parallel = parallel;
+  backend.run(op, context);
+  EXPECT_TRUE(workspace.intact()) << name_of(op);
+}
+
 // allowed(i) bounds the error of element i.
 template <class Got, class Expected, class Allowed>
 void expect_close(const std::string& what, const Got& got, const Expected& expected, Allowed&& allowed) {
