@@ -10,6 +10,10 @@ namespace stacklab::cpu {
 bool available();
 
 // products.cpp, loss_head.cpp, attention.cpp, optimiser.cpp: needs(op) and run(op, context) of each operation.
+Needs needs(const op::Attention& o);
+void run(const op::Attention& o, const KernelContext& context);
+Needs needs(const op::AttentionBackward& o);
+void run(const op::AttentionBackward& o, const KernelContext& context);
 
 inline Needs needs(const op::Embedding&) { return {}; }
 void run(const op::Embedding& o, const KernelContext& context);

@@ -1,18 +1,15 @@
 // GFLOP/s of our products at the merged training shapes of Stack-100M, beside oneDNN's where it is installed.
 //   bench_gemm [THREADS] [INSTRUCTION SET] [ROUNDS]
 // Both sides in turn, the best of many rounds each: on a shared machine only ratios within one run mean something.
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "engine/base/thread_team.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/targets.h"
+#include "tests/bench/bench.h"
 #ifdef STACKLAB_BENCH_DNNL
 #include <omp.h>
 
@@ -22,36 +19,9 @@
 namespace {
 
 using namespace stacklab;
+using bench::Team;
+using bench::time_into;
 using cpu::Operand;
-
-class Team final : public ParallelFor {
- public:
-  explicit Team(int threads) : team_(threads) {}
-  void run(std::int64_t tasks, void (*fn)(void*, std::int64_t), void* self) override { team_.run(tasks, fn, self); }
-  int threads() const override { return team_.threads(); }
-
- private:
-  ThreadTeam team_;
-};
-
-// One thread is measured by its own time, which leaves out what others took from the processor meanwhile.
-bool own_time = false;
-
-double now() {
-  if (own_time) {
-    timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <class F>
-void time_into(double& best, F&& f) {
-  const double begin = now();
-  f();
-  best = std::min(best, now() - begin);
-}
 
 struct Product {
   const char* name;
@@ -101,7 +71,6 @@ int main(int argc, char** argv) {
   omp_set_num_threads(threads);
 #endif
   Team team(threads);
-  own_time = threads == 1;
   const std::string in_use(cpu::instruction_set());
   std::printf("%s, %d threads, GFLOP/s ours / oneDNN (ratio)\n%-28s %26s %26s %26s\n", in_use.c_str(), threads,
               "T x in x out", "forward", "dX", "dW");
