@@ -21,9 +21,7 @@ Status params(Context& context, const Options& options) {
   if (!config) return tl::unexpected(config.error());
   if (Status whole = check_model(*config); !whole) return whole;
   const ModelConfig& m = config->model;
-  if (m.mixer != "gqa" || m.attn_every != 0 || m.ffn != "swiglu")
-    return failed("model: only grouped-query attention with SwiGLU can be counted by this build",
-                  "set mixer to gqa and ffn to swiglu");
+  if (Status layers = check_layers(m); !layers) return layers;
   const std::int64_t length = options.length.value_or(m.max_seq_len);
   if (length < 1 || length > m.max_seq_len)
     return usage_error(fmt::format("--length: {} is not between 1 and model.max_seq_len, {}", length, m.max_seq_len));

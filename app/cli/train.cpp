@@ -11,6 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
 #include "engine/service/job_service.h"
+#include "engine/service/model_facts.h"
 
 namespace stacklab::cli {
 namespace {
@@ -185,7 +186,7 @@ Status train(Context& context, const Options& options) {
   Console& console = context.console;
   Result<RunConfig> config = config_of(options.config, context.common);
   if (!config) return tl::unexpected(config.error());
-  if (Status valid = validate(*config); !valid) return valid;
+  if (Status valid = check_launch(*config); !valid) return valid;
   if (options.max_steps && *options.max_steps < 1)
     return usage_error(fmt::format("--max-steps: {} is less than one step", *options.max_steps));
   if (options.trace_steps && *options.trace_steps < 1)

@@ -8,6 +8,7 @@
 
 #include "engine/config/config_io.h"
 #include "engine/service/job_service.h"
+#include "engine/service/model_facts.h"
 #include "engine/service/system_info.h"
 #include "ui/shell/main_window.h"
 #include "ui/shell/pictures.h"
@@ -84,7 +85,7 @@ QString parse(const QStringList& words, QCommandLineParser& parser, Arguments& t
 Result<RunConfig> checked_config(const std::string& file) {
   auto config = load_config(file);
   if (!config) return config;
-  if (const Status valid = validate(*config); !valid) return tl::unexpected(valid.error());
+  if (const Status valid = check_launch(*config); !valid) return tl::unexpected(valid.error());
   return config;
 }
 

@@ -84,14 +84,6 @@ tl::unexpected<Error> not_yet(std::string_view what, std::string remedy) {
   return usage_error(fmt::format("{} is not in this build yet", what), std::move(remedy));
 }
 
-Status check_supported_step(const RunConfig& config) {
-  if (config.model.mixer != "gqa") return not_yet(fmt::format("model.mixer: {}", config.model.mixer), "set it to gqa");
-  if (config.model.attn_every != 0) return not_yet("model.attn_every: a hybrid of mixers", "set it to 0");
-  if (config.model.ffn != "swiglu") return not_yet(fmt::format("model.ffn: {}", config.model.ffn), "set it to swiglu");
-  if (config.train.precision == "bf16") return not_yet("train.precision: bf16", "set it to fp32");
-  return check_device(config);
-}
-
 Status check_supported_data(const RunConfig& config) {
   if (config.data.tokenizer != "bytes")
     return not_yet(
@@ -125,7 +117,7 @@ Status check_model(const RunConfig& config) {
 Status check_step(const RunConfig& config) {
   if (Status ok = check_model(config); !ok) return ok;
   if (Status ok = check_cut(config); !ok) return ok;
-  return check_supported_step(config);
+  return check_device(config);
 }
 
 Status validate(const RunConfig& config) {

@@ -1,15 +1,19 @@
-// Exact sizes of a model, from its config alone.
+// What this build can make of a model's config, and exactly how large it is.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/result.h"
 #include "engine/config/run_config.h"
 
 namespace stacklab {
 
-// Parameters. One layer: attention [QKV and O], feed-forward [gate, up, down], norms [two of the stream; gains of q and
-// k with qk_norm].
+// Refuses a mixer or FFN that this build cannot make, naming those it can. Everything below needs a config that passed.
+Status check_layers(const ModelConfig& config);
+
+// Parameters. Of the first layer (in a hybrid others differ): mixer [QKV and O], feed-forward [gate, up, down], norms
+// [two of the stream; gains of q and k with qk_norm].
 struct ModelCounts {
   std::int64_t attention_per_layer = 0;
   std::int64_t ffn_per_layer = 0;
@@ -22,7 +26,7 @@ struct ModelCounts {
   std::int64_t hidden_matrices = 0;  // what Muon may train; AdamW has the rest: embedding, head, gains
 };
 
-// mixer and ffn must be gqa and swiglu. Sizes as check_model allows them.
+// Sizes as check_model allows them.
 ModelCounts count_parameters(const ModelConfig& model);
 
 // Forward and backward of one token in training, multiplications and additions: 6 per parameter of the body; attention

@@ -45,15 +45,10 @@ Optimiser::Io Optimiser::append(Builder& p, const std::vector<Value>& gradients)
   p.clip_scale(partials, io.norm, io.scale, updates_, config_.grad_clip);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const Parameter& parameter = table_.parameters[i];
-    const auto buffer = std::find_if(table_.buffers.begin(), table_.buffers.end(), [&](const ParameterBuffer& b) {
-      return b.value.place.buffer == parameter.view.place.buffer;
-    });
-    Value gradient = gradients[static_cast<std::size_t>(buffer - table_.buffers.begin())];
-    gradient.shape = parameter.view.shape;
-    gradient.place.offset += parameter.view.place.offset;
-    append_update(p, io, i, gradient);
+    append_update(p, io, i, table_.part_of(gradients[parameter.buffer], parameter));
   }
   append_qk_clip(p, io);
+  append_working_copies(p, table_);
   return io;
 }
 
@@ -95,16 +90,14 @@ void Optimiser::append_update(Builder& p, const Io& io, std::size_t index, const
 
 void Optimiser::append_qk_clip(Builder& p, Io& io) const {
   if (config_.qk_clip <= 0 || table_.attention.empty()) return;
-  const auto layers = static_cast<std::int64_t>(table_.attention.size());
-  const AttentionParameters& first = table_.attention.front();
-  if (clips_projections()) io.max_logits = p.input("clip_max_logits", first.wq.dtype, {layers, first.n_heads});
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const AttentionParameters& a = table_.attention[static_cast<std::size_t>(layer)];
+  const AttentionParameters &first = table_.attention.front(), &last = table_.attention.back();
+  if (clips_projections()) io.max_logits = p.input("clip_max_logits", first.wq.dtype, {last.layer + 1, first.n_heads});
+  for (const AttentionParameters& a : table_.attention) {
     p.scope("qk_clip");
     if (a.q_gain.present()) {
       p.qk_clip_gains({.q_gain = a.q_gain, .k_gain = a.k_gain, .threshold = config_.qk_clip});
     } else {
-      Value max_logit = io.max_logits.row_range(layer, layer + 1);
+      Value max_logit = io.max_logits.row_range(a.layer, a.layer + 1);
       max_logit.shape = {a.n_heads};
       p.qk_clip_heads({.wq = a.wq,
                        .wk = a.wk,

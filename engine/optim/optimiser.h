@@ -18,8 +18,8 @@ class Optimiser {
 
   struct Io {
     Value adam_lr, muon_lr;  // [1] f64 inputs
-    Value max_logits;        // [layers, n_heads] input: largest of all micro-batches; not present without QK-clip of
-                             // projections
+    Value max_logits;        // [layers up to the last with attention, n_heads] input: largest of all micro-batches; not
+                             // present without QK-clip of projections
     Value norm;              // [1] f64 output: before clipping
     Value scale;             // [1] f64 output: 0 when the step was skipped for a norm that is not finite
     Value changes;           // [parameters] f64 output: sum of squares of what each update took

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/environment.h"
+#include "engine/model/counts.h"
 #include "engine/program/memory_plan.h"
 #include "engine/train/train_step.h"
 
@@ -59,6 +60,7 @@ void describe(TrainingMemory& memory, const ProgramSet& set, const MemoryPlan& p
 }  // namespace
 
 Result<TrainingMemory> plan_training_memory(const RunConfig& config, std::int64_t budget) {
+  if (Status layers = check_layers(config.model); !layers) return tl::unexpected(layers.error());
   const auto backend = training_backend(config);
   if (!backend) return tl::unexpected(backend.error());
   const auto shape = loader_shape(config);

@@ -14,6 +14,7 @@
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
 #include "engine/model/counts.h"
+#include "engine/service/model_facts.h"
 
 namespace stacklab {
 namespace {
@@ -173,7 +174,7 @@ JobOutcome Job::execute() {
     return ended({}, {Error::Kind::stopped, fmt::format("stopped by {} before it began", stopped_by()), {}});
   auto config = ordered_config();
   if (!config) return ended(order.stored_run, config.error());
-  if (const auto valid = validate(*config); !valid) return ended({}, valid.error());
+  if (const auto valid = check_launch(*config); !valid) return ended({}, valid.error());
   RunId id = config_hash(*config);
   change_snapshot([&](JobSnapshot& s) { s.name = config->name; });
 
@@ -336,7 +337,7 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
 Result<std::string> Job::room_for_checkpoints(const RunConfig& config) const {
   const std::int64_t free = disk_free(*workspace_);
   if (free < 0) return std::string();
-  // Parameters and two moments of AdamW each.
+  // f32 parameters and two moments of AdamW each.
   const std::int64_t number = config.train.precision == "fp64" ? 8 : 4;
   const std::int64_t one = count_parameters(config.model).total * number * 3;
   const std::int64_t all =

@@ -1,4 +1,14 @@
-// Exact sizes of a config's model, as app/ and ui/ see them: the model room's own counts, through the service's door.
+// What a config stands for, as app/ and ui/ see it through the service's door: exact sizes of its model, and whether
+// this build can train it.
 #pragma once
 
+#include "engine/base/result.h"
 #include "engine/model/counts.h"
+
+namespace stacklab {
+
+// Everything that is to be said against a run before anything is fetched or written: its config (validate), and
+// sublayers that this build does not have.
+Status check_launch(const RunConfig& config);
+
+}  // namespace stacklab

@@ -171,6 +171,7 @@ Result<TrainerState> load_checkpoint(const CheckpointFolder& folder, const std::
     if (auto s = load_tensors(folder.path / tensor_files[0], model_tensors(step)); !s) return tl::unexpected(s.error());
     if (auto s = load_tensors(folder.path / tensor_files[1], optimiser_tensors(step)); !s)
       return tl::unexpected(s.error());
+    step.parameters_changed();
     return state;
   } catch (const nlohmann::json::exception& e) {
     return failed(fmt::format("{}: not the state of a trainer: {}", file.string(), e.what()));

@@ -44,18 +44,24 @@ Result<LoaderShape> loader_shape(const RunConfig& config) {
 }
 
 TrainPrograms::TrainPrograms(const RunConfig& config, const LoaderShape& shape, const Backend& backend)
-    : model(config.model, real_type(config), shape.seq_len, set), optimiser(config.optim, model.parameters(), set) {
+    : model(config.model, storage_type(config), shape.seq_len, set), optimiser(config.optim, model.parameters(), set) {
   const std::int64_t chunk = head_chunk(config, shape);
   if (shape.accumulation == 1)
     build_whole_step(shape, chunk, backend);
   else
     build_accumulated_step(shape, chunk, backend);
   evaluate = build_evaluation(shape, chunk, backend);
+  const std::vector<ParameterBuffer>& buffers = model.parameters().buffers;
+  if (std::any_of(buffers.begin(), buffers.end(), [](const ParameterBuffer& b) { return b.is_copy(); })) {
+    Builder p(set, backend, "refresh", Gradients::none);
+    append_working_copies(p, model.parameters());
+    refresh = p.finish();
+  }
 }
 
 TrainPrograms::MicroIo TrainPrograms::append_forward(Builder& p, const LoaderShape& shape, std::int64_t chunk,
                                                      StackModel::State& state, Value& dx) const {
-  const DType real = model.parameters().buffers.front().value.dtype;
+  const DType real = model.real();
   const std::int64_t tokens = shape.tokens();
   MicroIo io;
   io.tokens.ids = p.input("ids", DType::i32, {tokens});
@@ -179,6 +185,10 @@ StepResult TrainStep::run(const StepBatch& batch, Rates rates) {
   for (const double change : executor_->host<double>(io.changes)) squares += change;
   result.update_norm = std::sqrt(squares);
   return result;
+}
+
+void TrainStep::parameters_changed() {
+  if (programs_->refresh >= 0) executor_->run(programs_->refresh);
 }
 
 double TrainStep::evaluate(const BatchLoader& loader, std::int64_t steps) {

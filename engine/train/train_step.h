@@ -14,8 +14,12 @@
 
 namespace stacklab {
 
+// What the matrices of a run are stored in: bf16 means mixed precision, which computes in f32.
+inline DType storage_type(const RunConfig& config) {
+  return config.train.precision == "fp64" ? DType::f64 : config.train.precision == "bf16" ? DType::bf16 : DType::f32;
+}
 // What a run computes in.
-inline DType real_type(const RunConfig& config) { return config.train.precision == "fp64" ? DType::f64 : DType::f32; }
+inline DType real_type(const RunConfig& config) { return real_of(storage_type(config)); }
 
 // The backend that run.device names, for what the run computes in.
 Result<const Backend*> training_backend(const RunConfig& config);
@@ -46,6 +50,8 @@ class TrainPrograms {
   MicroIo first, next, evaluate;
   int update = -1;
   Optimiser::Io update_io;
+  // Rounds the masters of mixed precision into the copies that operations read; -1: there are none.
+  int refresh = -1;
 
  private:
   MicroIo append_forward(Builder& p, const LoaderShape& shape, std::int64_t chunk, StackModel::State& state,
@@ -78,6 +84,9 @@ class TrainStep {
   // Mean cross-entropy over the targets of the first `steps` batches of a loader with this shape; NaN when there are no
   // targets.
   double evaluate(const BatchLoader& loader, std::int64_t steps);
+
+  // To be called when parameters were written from outside: drawn, or loaded.
+  void parameters_changed();
 
   TrainPrograms& programs() { return *programs_; }
   const Executor& executor() const { return *executor_; }

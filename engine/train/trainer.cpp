@@ -133,6 +133,7 @@ class Trainer {
     if (!restored) {
       initialise(step_->programs().model.parameters(), static_cast<std::uint64_t>(config_.train.seed),
                  step_->executor());
+      step_->parameters_changed();
       for (const Optimiser::StateTensor& s : step_->programs().optimiser.state()) clear(s.view);
     }
     for (const std::int64_t step : set_aside_checkpoints_after(request_.run_dir, state_.step))

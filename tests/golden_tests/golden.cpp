@@ -65,6 +65,12 @@ std::pair<double, double> Case::measured(const std::string& quantity, double wor
   return {-1, worst_relative};
 }
 
+double Case::measured_bf16(const std::string& quantity) const {
+  const auto m = json().value("measured_bf16_autocast_vs_fp64", nlohmann::json::object());
+  if (!m.contains(quantity)) return -1;
+  return number(m[quantity].is_array() ? m[quantity][0] : m[quantity]);
+}
+
 double largest(const std::vector<double>& values) {
   double m = 0;
   for (const double v : values) m = std::max(m, std::abs(v));

@@ -33,11 +33,14 @@ struct Case {
   Shape shape(const std::string& tensor) const;
   // The measured error of a quantity: [absolute, relative to the largest]; the group's worst where the case has none.
   std::pair<double, double> measured(const std::string& quantity, double worst_relative) const;
+  // The error of the same reference under bf16 autocast; negative where it was not measured.
+  double measured_bf16(const std::string& quantity) const;
 };
 
 struct Setup {
   const Backend* backend = nullptr;
   DType real = DType::f64;
+  bool mixed = false;  // matrices and operands of products are stored in bf16, and real is f32
   bool in_double() const { return real == DType::f64; }
 };
 
@@ -102,13 +105,14 @@ void run(const Setup& setup, AnyOp operation) {
   setup.backend->run(op, KernelContext{});
 }
 
-// Runs a case and compares; throws what is wrong with the case itself.
+// Runs a case and compares, in mixed precision only what has a bound there; throws what is wrong with the case itself.
 using Runner = std::function<void(const Case&, const Setup&, Comparison&)>;
 
 struct Kind {
   std::string prefix;  // of the file's name, within its folder: "ops/rmsnorm_"
   Runner run;          // empty: skipped
   std::string skip;    // why
+  bool in_mixed_precision = false;
 };
 std::vector<Kind> model_kinds();
 std::vector<Kind> op_kinds();

@@ -106,6 +106,7 @@ void run_case(const fs::path& folder, const std::string& name, const std::vector
     const Case c = load(folder, name);
     if (const std::string reason = missing_mixer(c); !reason.empty()) return skip(reason);
     for (const auto& [label, setup] : setups) {
+      if (setup.mixed && (!kind->in_mixed_precision || c.measured_bf16("loss") < 0)) continue;
       Comparison comparison;
       kind->run(c, setup, comparison);
       fmt::print("{} {} [{}] {}\n", comparison.passed() ? "PASS" : "FAIL", name, label, comparison.summary());
@@ -128,10 +129,12 @@ int run(const Options& options) {
       if (!faulty.back()) return usage("unknown fault " + options.fault);
       backend = faulty.back().get();
     }
-    for (const auto& [label, real] : {std::pair("fp64", DType::f64), std::pair("fp32", DType::f32)}) {
+    const std::pair<const char*, Setup> types[] = {{"fp64", {backend, DType::f64, false}},
+                                                   {"fp32", {backend, DType::f32, false}},
+                                                   {"bf16", {backend, DType::f32, true}}};
+    for (const auto& [label, setup] : types) {
       if (!options.dtype.empty() && options.dtype != label) continue;
-      if (!find_backend(name)->supports(real)) continue;
-      setups.emplace_back(fmt::format("{} {}", name, label), Setup{backend, real});
+      if (find_backend(name)->supports(setup.real)) setups.emplace_back(fmt::format("{} {}", name, label), setup);
     }
   }
   if (setups.empty()) {

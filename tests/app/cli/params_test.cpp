@@ -54,7 +54,7 @@ TEST(Params, Refusals) {
       {{config, "--set", "model.n_kv_heads=3"}, 2, "model.n_kv_heads"},
       {{config, "--set", "model.n_layers=1e12"}, 2, "model.n_layers"},
       {{config, "--set", "nonsense"}, 2, "section.key=value"},
-      {{config, "--set", "model.mixer=mla"}, 1, "mixer"},
+      {{config, "--set", "model.mixer=mla"}, 2, "model.mixer: mla is not in this build"},
       {{config, "--length", "2049"}, 2, "--length"},
       {{config, "--seed", "-1"}, 2, "train.seed"},
       {{config, "--threads", "x"}, 2, "--threads"},

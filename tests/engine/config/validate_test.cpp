@@ -67,10 +67,6 @@ TEST(Validate, WhatThisBuildCannotDo) {
   expect_refused({
       {"run.device: cpu", [](RunConfig& c) { c.train.precision = "fp64", c.run.device = "cpu"; }},
       {"run.device: cuda is not in this build", [](RunConfig& c) { c.run.device = "cuda"; }},
-      {"model.mixer: mla is not", [](RunConfig& c) { c.model.mixer = "mla"; }},
-      {"model.ffn: moe is not", [](RunConfig& c) { c.model.ffn = "moe"; }},
-      {"model.attn_every", [](RunConfig& c) { c.model.attn_every = 4; }},
-      {"train.precision: bf16 is not", [](RunConfig& c) { c.train.precision = "bf16"; }},
       {"data.tokenizer", [](RunConfig& c) { c.data.tokenizer = "bpe"; }},
       {"model.vocab_size: bytes have a vocabulary of 256, not 300", [](RunConfig& c) { c.model.vocab_size = 300; }},
       {"data.mixture", [](RunConfig& c) { c.data.mixture = "kjv:1"; }},

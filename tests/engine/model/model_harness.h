@@ -27,28 +27,32 @@ class ModelOnBatch {
     in_.positions = p.input("positions", DType::i32, {tokens});
     in_.cu_seqlens = p.input("cu_seqlens", DType::i32, {documents + 1});
     loss_in_.targets = p.input("targets", DType::i32, {tokens});
-    loss_in_.coefficients = p.input("coefficients", dtype, {tokens});
+    loss_in_.coefficients = p.input("coefficients", model_.real(), {tokens});
     sums_ = p.output("sums", DType::f64, {2});
-    max_logits_ = p.output("max_logits", dtype, {config.n_layers, config.n_heads});
+    max_logits_ = p.output("max_logits", model_.real(), {config.n_layers, config.n_heads});
     p.segment("forward");
     const StackModel::State state = model_.forward(p, in_, max_logits_);
     logits_ = model_.logits(p, state);
     const Value dx = model_.loss(p, state, loss_in_, sums_, chunk);
     p.segment("backward");
     model_.backward(p, in_, state, dx);
-    for (const Parameter& parameter : model_.parameters().parameters) {
-      Value g = p.gradient(parameter.view);
-      g.shape = parameter.view.shape;
-      g.place.offset = parameter.view.place.offset;
-      gradients_.push_back(g);
-    }
+    const ParameterTable& table = model_.parameters();
+    for (const Parameter& parameter : table.parameters)
+      gradients_.push_back(table.part_of(p.gradient(table.buffers[parameter.buffer].value), parameter));
     program_ = p.finish();
+    if (dtype == DType::bf16) {
+      Builder copies(set_, backend, "refresh", Gradients::none);
+      append_working_copies(copies, table);
+      refresh_ = copies.finish();
+    }
     executor_.emplace(std::move(*Executor::create(set_, backend, nullptr)));
   }
 
   void set_batch(const PackedTokens& batch) { batch_ = batch; }
-  // Inputs share space with what comes after them: they are written before every run.
+  // In mixed precision the parameters' masters are rounded first. Inputs share space with what comes after them: they
+  // are written before every run.
   void run() {
+    if (refresh_ >= 0) executor_->run(refresh_);
     std::int64_t n = 0;
     for (const std::int32_t t : batch_.targets) n += t >= 0;
     copy(batch_.ids, in_.ids), copy(batch_.positions, in_.positions), copy(batch_.cu_seqlens, in_.cu_seqlens);
@@ -101,7 +105,7 @@ class ModelOnBatch {
   LossInputs loss_in_;
   Value sums_, max_logits_, logits_;
   std::vector<Value> gradients_;
-  int program_ = -1;
+  int program_ = -1, refresh_ = -1;
   std::optional<Executor> executor_;
   PackedTokens batch_;
 };

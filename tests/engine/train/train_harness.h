@@ -90,4 +90,17 @@ struct RecordingSink final : RunSink {
   }
 };
 
+// Runs whole trainings on the small corpus.
+class TrainerTest : public testing::Test {
+ protected:
+  Result<TrainResult> run(const RunConfig& config, RecordingSink& sink, const std::string& name, bool resume = false,
+                          std::int64_t max_steps = 0, std::stop_token stop = {}) {
+    std::filesystem::create_directories(folder_.path() / name);
+    return train({config, folder_.path() / name, max_steps, resume, 0}, corpus_, sink, std::move(stop));
+  }
+
+  TemporaryFolder folder_;
+  Corpus corpus_ = small_corpus(folder_.path());
+};
+
 }  // namespace stacklab::test

@@ -34,7 +34,7 @@ TEST(TrainPrograms, PlanIsAllocationOnAGrid) {
   for (const std::int64_t micro : {1, 2, 4})
     for (const std::int64_t seq_len : {16, 32})
       for (const std::int64_t chunk : {0, 5})
-        for (const char* precision : {"fp32", "fp64"})
+        for (const char* precision : {"fp32", "fp64", "bf16"})
           for (const bool tied : {true, false}) {
             RunConfig c = small_config();
             c.run.micro_batch = micro, c.train.seq_len = seq_len, c.run.loss_chunk = chunk,

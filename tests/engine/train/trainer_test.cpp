@@ -13,18 +13,6 @@
 namespace stacklab::test {
 namespace {
 
-class TrainerTest : public testing::Test {
- protected:
-  Result<TrainResult> run(const RunConfig& config, RecordingSink& sink, const std::string& name, bool resume = false,
-                          std::int64_t max_steps = 0, std::stop_token stop = {}) {
-    std::filesystem::create_directories(folder_.path() / name);
-    return train({config, folder_.path() / name, max_steps, resume, 0}, corpus_, sink, std::move(stop));
-  }
-
-  TemporaryFolder folder_;
-  Corpus corpus_ = small_corpus(folder_.path());
-};
-
 TEST_F(TrainerTest, LearnsAndReports) {
   RecordingSink sink;
   const auto r = run(small_config(), sink, "a");
