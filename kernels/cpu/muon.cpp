@@ -19,6 +19,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/storage-inl.h"
 #include "kernels/cpu/wide-inl.h"
 
 #ifndef STACKLAB_KERNELS_CPU_MUON_ONCE_
@@ -30,7 +31,7 @@ namespace {
 // j <= i. added: null for nothing.
 struct Mirror {
   float* out;
-  std::int64_t m;
+  std::int64_t ld;  // of out and added
   float product_factor = 1;
   const float* added = nullptr;
   float added_factor = 0, diagonal = 0;
@@ -50,51 +51,42 @@ HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
 namespace {
 
-// Four rows of four change places with four columns.
-template <class D>
-HWY_INLINE void transpose4(D d, hn::Vec<D> (&r)[4]) {
-  const hn::RepartitionToWide<D> pair;
-  const auto low01 = hn::BitCast(pair, hn::InterleaveLower(d, r[0], r[1])),
-             low23 = hn::BitCast(pair, hn::InterleaveLower(d, r[2], r[3])),
-             up01 = hn::BitCast(pair, hn::InterleaveUpper(d, r[0], r[1])),
-             up23 = hn::BitCast(pair, hn::InterleaveUpper(d, r[2], r[3]));
-  r[0] = hn::BitCast(d, hn::InterleaveLower(pair, low01, low23));
-  r[1] = hn::BitCast(d, hn::InterleaveUpper(pair, low01, low23));
-  r[2] = hn::BitCast(d, hn::InterleaveLower(pair, up01, up23));
-  r[3] = hn::BitCast(d, hn::InterleaveUpper(pair, up01, up23));
-}
-
-template <class D>
-HWY_INLINE hn::Vec<D> mirrored(D d, const Mirror& s, const Block& b, std::int64_t i, std::int64_t j) {
-  const auto v = hn::Mul(hn::LoadU(d, b.row(i) + (j - b.col0)), hn::Set(d, s.product_factor));
-  return s.added ? hn::MulAdd(hn::LoadU(d, s.added + i * s.m + j), hn::Set(d, s.added_factor), v) : v;
-}
-
-void mirror(const Mirror& s, const Block& b) {
+template <bool adds>
+HWY_INLINE void mirror_as(const Mirror& s, const Block& b) {
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<float, 1> one;
-  const auto single = [&](std::int64_t i, std::int64_t j) HWY_ATTR {
-    const float v = hn::GetLane(mirrored(one, s, b, i, j)) + (i == j ? s.diagonal : 0);
-    s.out[i * s.m + j] = s.out[j * s.m + i] = v;
+  // Known to stay as they are, whatever is stored.
+  float* const out = s.out;
+  const float *const added = s.added, *const product = b.data;
+  const std::int64_t ld = s.ld, ld_product = b.ld, row0 = b.row0, row1 = b.row1, col0 = b.col0, col1 = b.col1;
+  const auto value = [&](auto tag, std::int64_t i, std::int64_t j) HWY_ATTR {
+    const auto v =
+        hn::Mul(hn::LoadU(tag, product + (i - row0) * ld_product + (j - col0)), hn::Set(tag, s.product_factor));
+    return adds ? hn::MulAdd(hn::LoadU(tag, added + i * ld + j), hn::Set(tag, s.added_factor), v) : v;
   };
-  std::int64_t i = b.row0;
-  for (; i + 4 <= b.row1; i += 4) {
-    std::int64_t j = b.col0;
-    for (; j + 4 <= std::min(i, b.col1); j += 4) {
-      hn::Vec<decltype(d)> r[4];
-      for (int l = 0; l < 4; ++l) {
-        r[l] = mirrored(d, s, b, i + l, j);
-        hn::StoreU(r[l], d, s.out + (i + l) * s.m + j);
-      }
-      transpose4(d, r);
-      for (int l = 0; l < 4; ++l) hn::StoreU(r[l], d, s.out + (j + l) * s.m + i);
+  const auto single = [&](std::int64_t i, std::int64_t j) HWY_ATTR {
+    const float v = hn::GetLane(value(one, i, j)) + (i == j ? s.diagonal : 0);
+    out[i * ld + j] = out[j * ld + i] = v;
+  };
+  std::int64_t i = row0;
+  for (; i + 4 <= row1; i += 4) {
+    const std::int64_t end = std::min(i, col1) - 4;
+    std::int64_t j = col0;
+    for (; j <= end; j += 4) {
+      const auto r0 = value(d, i, j), r1 = value(d, i + 1, j), r2 = value(d, i + 2, j), r3 = value(d, i + 3, j);
+      float* below = out + i * ld + j;
+      hn::StoreU(r0, d, below), hn::StoreU(r1, d, below + ld);
+      hn::StoreU(r2, d, below + 2 * ld), hn::StoreU(r3, d, below + 3 * ld);
+      store_turned(r0, r1, r2, r3, out + j * ld + i, ld);
     }
     for (std::int64_t l = i; l < i + 4; ++l)
-      for (std::int64_t k = j; k < std::min(l + 1, b.col1); ++k) single(l, k);
+      for (std::int64_t k = j; k < std::min(l + 1, col1); ++k) single(l, k);
   }
-  for (; i < b.row1; ++i)
-    for (std::int64_t j = b.col0; j < std::min(i + 1, b.col1); ++j) single(i, j);
+  for (; i < row1; ++i)
+    for (std::int64_t j = col0; j < std::min(i + 1, col1); ++j) single(i, j);
 }
+
+void mirror(const Mirror& s, const Block& b) { s.added ? mirror_as<true>(s, b) : mirror_as<false>(s, b); }
 
 // m = momentum m + g, u = g + momentum m. Returns the sum of squares of u.
 double momentum(const MuonNumbers& a, std::int64_t begin, std::int64_t end) {
@@ -158,6 +150,8 @@ struct Matrix {
   std::int64_t m() const { return std::min(rows, cols); }
   std::int64_t n() const { return std::max(rows, cols); }
   std::int64_t size() const { return rows * cols; }
+  // Distance of the rows of small matrices: not a power of two, whose lines would share few places in the cache.
+  std::int64_t ld() const { return (m() + 15) / 16 * 16 + 16; }
   // Steps are made on small matrices where that is less work: for s steps 3 m^2 n + (4 s - 3) m^3, instead of 3 m^2 n +
   // m^3 each.
   std::int64_t steps_at_once() const { return 4 * n() >= 5 * m() ? most_steps_at_once : 1; }
@@ -165,16 +159,16 @@ struct Matrix {
 
 struct Workspace {
   float *x, *y;      // like the matrix
-  float* square[5];  // [m, m]
+  float* square[5];  // [m, m], rows ld apart
   float* gemm;
 
   static std::int64_t gemm_floats(const Matrix& s) {
     return std::max({gemm_workspace(s.m(), s.n()), gemm_workspace(s.m(), s.m()), gemm_workspace(s.cols, s.m())});
   }
-  static std::int64_t floats(const Matrix& s) { return 2 * s.size() + 5 * s.m() * s.m() + gemm_floats(s); }
+  static std::int64_t floats(const Matrix& s) { return 2 * s.size() + 5 * s.m() * s.ld() + gemm_floats(s); }
   Workspace(const Matrix& s, float* at) : x(at), y(at + s.size()) {
     at += 2 * s.size();
-    for (float*& p : square) p = at, at += s.m() * s.m();
+    for (float*& p : square) p = at, at += s.m() * s.ld();
     gemm = at;
   }
 };
@@ -182,7 +176,7 @@ struct Workspace {
 class NewtonSchulz {
  public:
   NewtonSchulz(const Matrix& shape, const Workspace& space, const KernelContext& context)
-      : s_(shape), space_(space), context_(context), m_(shape.m()) {}
+      : s_(shape), space_(space), context_(context), m_(shape.m()), ld_(shape.ld()) {}
 
   // Makes steps on space.x, which is normalised. Returns where the result lies: in `out`, or in space where that is
   // null.
@@ -205,21 +199,21 @@ class NewtonSchulz {
     float *gram = space_.square[0], *q = nullptr;
     float* spare[3] = {space_.square[1], space_.square[2], space_.square[3]};
     symmetric_product(s_.n(), Operand::plain(x, s_.cols, s_.tall()), Operand::plain(x, s_.cols, !s_.tall()), false,
-                      {.out = gram, .m = m_});
+                      {.out = gram, .ld = ld_});
     for (std::int64_t i = 0; i < steps; ++i) {
       float* p = spare[0];
       product(gram, gram, false,
-              {.out = p, .m = m_, .product_factor = ns_c, .added = gram, .added_factor = ns_b, .diagonal = ns_a});
+              {.out = p, .ld = ld_, .product_factor = ns_c, .added = gram, .added_factor = ns_b, .diagonal = ns_a});
       bool packed = false;
       if (i + 1 < steps) {
-        product(gram, p, false, {.out = spare[1], .m = m_});
-        product(spare[1], p, true, {.out = gram, .m = m_});
+        product(gram, p, false, {.out = spare[1], .ld = ld_});
+        product(spare[1], p, true, {.out = gram, .ld = ld_});
         packed = true;
       }
       if (!q) {
         q = std::exchange(spare[0], spare[2]);
       } else {
-        product(q, p, packed, {.out = spare[1], .m = m_});
+        product(q, p, packed, {.out = spare[1], .ld = ld_});
         std::swap(q, spare[1]);
       }
     }
@@ -228,13 +222,13 @@ class NewtonSchulz {
 
   // Of two matrices whose product is symmetric.
   void product(const float* left, const float* right, bool right_is_packed, const Mirror& to) {
-    symmetric_product(m_, Operand::plain(left, m_), Operand::plain(right, m_), right_is_packed, to);
+    symmetric_product(m_, Operand::plain(left, ld_), Operand::plain(right, ld_), right_is_packed, to);
   }
 
   void symmetric_product(std::int64_t depth, Operand left, Operand right, bool right_is_packed, const Mirror& to) {
     const auto finished = [&](const Block& block) { HWY_DYNAMIC_DISPATCH(mirror)(to, block); };
     Gemm g{.m = m_, .n = m_, .k = depth, .a = left, .b = right};
-    if (!fits_one_depth(depth)) g.c = space_.square[4], g.ldc = m_;
+    if (!fits_one_depth(depth)) g.c = space_.square[4], g.ldc = ld_;
     g.lower = true;
     g.finished = BlockHook(finished);
     g.workspace = space_.gemm;
@@ -244,8 +238,8 @@ class NewtonSchulz {
 
   void apply(const float* q, const float* from, float* to) {
     Gemm g{.m = s_.rows, .n = s_.cols, .k = m_};
-    g.a = s_.tall() ? Operand::plain(from, m_) : Operand::plain(q, m_);
-    g.b = s_.tall() ? Operand::plain(q, m_) : Operand::plain(from, s_.cols);
+    g.a = s_.tall() ? Operand::plain(from, m_) : Operand::plain(q, ld_);
+    g.b = s_.tall() ? Operand::plain(q, ld_) : Operand::plain(from, s_.cols);
     g.c = to, g.ldc = s_.cols, g.workspace = space_.gemm;
     gemm(g, context_);
   }
@@ -253,7 +247,7 @@ class NewtonSchulz {
   const Matrix s_;
   const Workspace space_;
   const KernelContext& context_;
-  const std::int64_t m_;
+  const std::int64_t m_, ld_;
 };
 
 void divide_all(const float* from, float* to, double by, std::int64_t n, const KernelContext& context) {

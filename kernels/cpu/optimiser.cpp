@@ -23,7 +23,9 @@ namespace {
 struct AdamWNumbers {
   float *w, *m, *v;
   const float* g;
-  double lr, scale, beta1, beta2, eps, weight_decay, correction1, correction2;
+  double lr, scale, beta1, beta2, weight_decay;
+  // m / (root sqrt(v) + eps) is the step: both corrections of bias are in these.
+  double root, eps;
 };
 
 }  // namespace
@@ -41,7 +43,7 @@ double sum_squares(const float* x, std::int64_t begin, std::int64_t end) {
   });
 }
 
-// The reference's arithmetic, element by element: the same bits on every instruction set.
+// The same bits on every instruction set: no fused multiplications.
 double adamw(const AdamWNumbers& a, std::int64_t begin, std::int64_t end) {
   return sum_wide(begin, end, [&](auto d, std::int64_t i) HWY_ATTR {
     const auto g = hn::Mul(load_wide(d, a.g + i), hn::Set(d, a.scale)), w = load_wide(d, a.w + i);
@@ -50,9 +52,9 @@ double adamw(const AdamWNumbers& a, std::int64_t begin, std::int64_t end) {
         hn::Add(hn::Mul(hn::Set(d, a.beta2), load_wide(d, a.v + i)), hn::Mul(hn::Mul(hn::Set(d, 1 - a.beta2), g), g));
     store_narrow(d, m, a.m + i);
     store_narrow(d, v, a.v + i);
-    const auto root = hn::Add(hn::Sqrt(hn::Div(v, hn::Set(d, a.correction2))), hn::Set(d, a.eps));
+    const auto root = hn::Add(hn::Mul(hn::Set(d, a.root), hn::Sqrt(v)), hn::Set(d, a.eps));
     // A gradient that was always 0 moves nothing, whatever eps is: 0 / 0 must not appear.
-    const auto step = hn::IfThenZeroElse(hn::Eq(m, hn::Zero(d)), hn::Div(hn::Div(m, hn::Set(d, a.correction1)), root));
+    const auto step = hn::IfThenZeroElse(hn::Eq(m, hn::Zero(d)), hn::Div(m, root));
     const auto taken = hn::Mul(hn::Set(d, a.lr), hn::Add(step, hn::Mul(hn::Set(d, a.weight_decay), w)));
     store_narrow(d, hn::Sub(w, taken), a.w + i);
     return hn::Mul(taken, taken);
@@ -104,6 +106,7 @@ void run(const op::AdamW& o, const KernelContext& context) {
   const double scale = *o.scale.as<double>(), t = *o.updates.as<double>();
   double change = 0;
   if (scale != 0) {
+    const double correction1 = 1 - std::pow(o.beta1, t), correction2 = 1 - std::pow(o.beta2, t);
     const AdamWNumbers a = {.w = o.w.as<float>(),
                             .m = o.m.as<float>(),
                             .v = o.v.as<float>(),
@@ -112,10 +115,9 @@ void run(const op::AdamW& o, const KernelContext& context) {
                             .scale = scale,
                             .beta1 = o.beta1,
                             .beta2 = o.beta2,
-                            .eps = o.eps,
                             .weight_decay = o.weight_decay,
-                            .correction1 = 1 - std::pow(o.beta1, t),
-                            .correction2 = 1 - std::pow(o.beta2, t)};
+                            .root = correction1 / std::sqrt(correction2),
+                            .eps = correction1 * o.eps};
     change = sum_over_blocks(context, o.w.size(), 2, [&](std::int64_t begin, std::int64_t end) {
       return HWY_DYNAMIC_DISPATCH(adamw)(a, begin, end);
     });

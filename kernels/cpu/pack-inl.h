@@ -159,7 +159,6 @@ void pack_panel_transposed(const T* data, std::int64_t ld, std::int64_t n0, std:
   const std::int64_t whole = lanes >= 4 ? (n1 - n0) / 4 * 4 : 0, deep = lanes >= 4 ? (k1 - k0) / 4 * 4 : 0;
   if constexpr (lanes >= 4) {
     const hn::FixedTag<float, 4> d;
-    const hn::FixedTag<double, 2> pair;
     for (std::int64_t n = 0; n < whole; n += 4) {
       const T* row = data + (n0 + n) * ld + k0;
       float* to = out + n;
@@ -168,14 +167,7 @@ void pack_panel_transposed(const T* data, std::int64_t ld, std::int64_t n0, std:
           for (int i = 4; i < 8; ++i) hwy::Prefetch(row + i * ld + k);
         const auto r0 = load_as_float(d, row + k), r1 = load_as_float(d, row + ld + k),
                    r2 = load_as_float(d, row + 2 * ld + k), r3 = load_as_float(d, row + 3 * ld + k);
-        const auto low01 = hn::BitCast(pair, hn::InterleaveLower(d, r0, r1)),
-                   low23 = hn::BitCast(pair, hn::InterleaveLower(d, r2, r3)),
-                   up01 = hn::BitCast(pair, hn::InterleaveUpper(d, r0, r1)),
-                   up23 = hn::BitCast(pair, hn::InterleaveUpper(d, r2, r3));
-        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pair, low01, low23)), d, to);
-        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pair, low01, low23)), d, to + tile_cols);
-        hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pair, up01, up23)), d, to + 2 * tile_cols);
-        hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pair, up01, up23)), d, to + 3 * tile_cols);
+        store_turned(r0, r1, r2, r3, to, tile_cols);
       }
     }
   }

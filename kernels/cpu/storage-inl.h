@@ -50,6 +50,21 @@ HWY_INLINE void store_rounded(D, hn::Vec<D> v, std::uint16_t* to) {
   hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(signed_wide, kept)), narrow, to);
 }
 
+// Four rows of four as columns.
+template <class V>
+HWY_INLINE void store_turned(V r0, V r1, V r2, V r3, float* to, std::int64_t ld) {
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<double, 2> pair;
+  const auto low01 = hn::BitCast(pair, hn::InterleaveLower(d, r0, r1)),
+             low23 = hn::BitCast(pair, hn::InterleaveLower(d, r2, r3)),
+             up01 = hn::BitCast(pair, hn::InterleaveUpper(d, r0, r1)),
+             up23 = hn::BitCast(pair, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pair, low01, low23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pair, low01, low23)), d, to + ld);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pair, up01, up23)), d, to + 2 * ld);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pair, up01, up23)), d, to + 3 * ld);
+}
+
 }  // namespace stacklab::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
