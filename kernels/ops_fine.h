@@ -132,6 +132,7 @@ struct RaggedAttentionBackward {
   TensorView dout;                           // [Nq, Hq, Dv]
   TensorView q, k, v, cu_q, cu_k, out, lse;  // as in forward
   TensorView dq, dk, dv;                     // like q, k, v =
+  TensorView workspace = {};                 // bytes
   RaggedShape shape;
 
   template <class Self, class F>
@@ -139,7 +140,7 @@ struct RaggedAttentionBackward {
     f("dout", s.dout, Access::read), f("q", s.q, Access::read), f("k", s.k, Access::read), f("v", s.v, Access::read);
     f("cu_q", s.cu_q, Access::read), f("cu_k", s.cu_k, Access::read), f("out", s.out, Access::read);
     f("lse", s.lse, Access::read), f("dq", s.dq, Access::write), f("dk", s.dk, Access::write);
-    f("dv", s.dv, Access::write);
+    f("dv", s.dv, Access::write), f("workspace", s.workspace, Access::scratch);
   }
   const char* check() const;
   double flops() const;

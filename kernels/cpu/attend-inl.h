@@ -129,7 +129,7 @@ HWY_INLINE void softmax_panel(float* s, int rows, std::int64_t c0, std::int64_t 
 // q: rows wide_stride apart. o, like q: the sums of weighted values, not yet divided by softmax.sum; rows that see
 // nothing keep garbage.
 template <bool capped>
-void attend(const QueryBlock& x, const float* q, float* o, Softmax& softmax) {
+void attend_block(const QueryBlock& x, const float* q, float* o, Softmax& softmax) {
   const FloatTag d;
   std::fill(softmax.largest, softmax.largest + most_panels * panel_slots, minus_infinity);
   std::fill(softmax.sum, softmax.sum + most_panels * panel_slots, 0.0f);
@@ -217,8 +217,8 @@ HWY_INLINE void softmax_backward_row(float* p, float* dp, Span span, std::int64_
 
 // dk, dv: rows of width, v_width; `more` adds to them. dq: rows of stride ld_dq, to which scale * ... is added.
 template <bool capped>
-void attend_backward(const SquareBlock& x, float scale, float* dq, std::int64_t ld_dq, float* dk, float* dv,
-                     bool more) {
+void attend_block_backward(const SquareBlock& x, float scale, float* dq, std::int64_t ld_dq, float* dk, float* dv,
+                           bool more) {
   alignas(64) float p[square_block * square_stride];
   alignas(64) float dp[square_block * square_stride];
   alignas(64) float a[tile_rows * wide_stride];

@@ -3,10 +3,6 @@
 #include "kernels/cpu/attention.h"
 
 #include <cmath>
-#include <limits>
-
-#include "kernels/cpu/cpu.h"
-#include "kernels/reference/backend.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cpp"
@@ -15,6 +11,7 @@
 
 #include "kernels/cpu/attend-inl.h"
 #include "kernels/cpu/heads-inl.h"
+#include "kernels/cpu/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
@@ -43,15 +40,6 @@ struct Angles {
         table(call.workspace + call.sizes.frequencies()),
         rest(table + call.sizes.angles()) {}
 
-  template <class E>
-  static void write_frequencies(const AttentionCall<E>& call) {
-    if (!call.sizes.rope) return;
-    double* to = reinterpret_cast<double*>(call.workspace);
-    for (std::int64_t i = 0; i < call.sizes.width() / 2; ++i)
-      to[i] = 2 * i < call.sizes.head_dim
-                  ? std::pow(call.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(call.sizes.head_dim))
-                  : 0;
-  }
   const float* row(std::int64_t t, const AttentionSizes& s) const { return s.rope ? table + t * s.width() : nullptr; }
 };
 
@@ -95,7 +83,7 @@ void forward(const AttentionCall<E>& call, const KernelContext& context) {
   float* const k_panels = angles.rest;
   float* const v_rows = k_panels + s.k_heads * s.panels(s.head_dim);
   float* const tops = v_rows + s.k_heads * s.k_rows * v_width;
-  Angles::write_frequencies(call);
+  if (s.rope) write_frequencies(call.rope_theta, s.head_dim, reinterpret_cast<double*>(call.workspace));
   std::fill(tops, tops + s.tops(), minus_infinity);
 
   run_shares(context, preparation_list(call, (s.rope ? width / 2 : 0) + s.k_heads * (width + v_width) / 2),
@@ -152,9 +140,9 @@ void forward(const AttentionCall<E>& call, const KernelContext& context) {
                        .soft_cap = static_cast<float>(call.soft_cap)};
     Softmax softmax;
     if (call.soft_cap == 0)
-      attend<false>(x, q, o, softmax);
+      attend_block<false>(x, q, o, softmax);
     else
-      attend<true>(x, q, o, softmax);
+      attend_block<true>(x, q, o, softmax);
     tops[Documents::block_number(docs.cu_q, e, item.block, query_block) * s.q_heads + h] = softmax.max_logit;
     const Panels panels(rows);
     const FloatTag d;
@@ -170,7 +158,7 @@ void forward(const AttentionCall<E>& call, const KernelContext& context) {
         call.lse[(first + r) * s.q_heads + h] = blind ? minus_infinity : lse[slot];
         E* out = call.out.at(first + r, h);
         if (blind)
-          std::fill(out, out + s.v_dim, E(0.0f));
+          std::fill(out, out + s.v_dim, E(0));
         else
           narrow_row(o + r * wide_stride, 1 / sums[slot], s.v_dim, out);
       }
@@ -224,7 +212,7 @@ void backward(const AttentionCall<E>& call, const KernelContext& context) {
   float* const v_panels = k_panels + s.k_heads * s.panels(s.head_dim);
   float* const means = v_panels + s.k_heads * s.panels(s.v_dim);
   float* const gain_parts = means + s.q_heads * s.q_rows;
-  Angles::write_frequencies(call);
+  if (s.rope) write_frequencies(call.rope_theta, s.head_dim, reinterpret_cast<double*>(call.workspace));
   const auto clear = [](const Heads<float>& heads, std::int64_t count, std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) std::fill(heads.at(t, 0), heads.at(t, count), 0.0f);
   };
@@ -306,7 +294,7 @@ void backward(const AttentionCall<E>& call, const KernelContext& context) {
                           .last = docs.last_key(e, i0) - j0,
                           .window = docs.window,
                           .soft_cap = static_cast<float>(call.soft_cap)};
-      const auto go = call.soft_cap == 0 ? attend_backward<false> : attend_backward<true>;
+      const auto go = call.soft_cap == 0 ? attend_block_backward<false> : attend_block_backward<true>;
       go(x, static_cast<float>(call.scale), call.dq.at(first_q, h), call.dq.stride, dk, dv, g > 0);
     }
     for (std::int64_t j = 0; j < keys; ++j) {
@@ -342,8 +330,7 @@ void backward(const AttentionCall<E>& call, const KernelContext& context) {
       for (std::int64_t h = 0; h < s.k_heads; ++h) {
         prepare_head_backward(call.dk.at(t, h), call.k.at(t, h), within ? k_gain.at : nullptr, call.norm_eps, turn,
                               s.head_dim, width, dk_gain, call.dk_raw.at(t, h));
-        if (static_cast<const void*>(call.dv.base) != static_cast<const void*>(call.dv_raw.base))
-          narrow_row(call.dv.at(t, h), 1, s.v_dim, call.dv_raw.at(t, h));
+        if (call.dv_raw.base) narrow_row(call.dv.at(t, h), 1, s.v_dim, call.dv_raw.at(t, h));
       }
     }
   });
@@ -358,7 +345,9 @@ void backward(const AttentionCall<E>& call, const KernelContext& context) {
 }
 
 void forward_f32(const AttentionCall<float>& call, const KernelContext& context) { forward(call, context); }
+void forward_bf16(const AttentionCall<std::uint16_t>& call, const KernelContext& context) { forward(call, context); }
 void backward_f32(const AttentionCall<float>& call, const KernelContext& context) { backward(call, context); }
+void backward_bf16(const AttentionCall<std::uint16_t>& call, const KernelContext& context) { backward(call, context); }
 
 }  // namespace
 }  // namespace stacklab::cpu::HWY_NAMESPACE
@@ -368,87 +357,21 @@ HWY_AFTER_NAMESPACE();
 namespace stacklab::cpu {
 
 HWY_EXPORT(forward_f32);
+HWY_EXPORT(forward_bf16);
 HWY_EXPORT(backward_f32);
+HWY_EXPORT(backward_bf16);
 
-namespace {
-
-AttentionSizes sizes_of(const AttentionShape& s, const TensorView& qkv, const TensorView& cu_seqlens) {
-  return {.q_rows = qkv.rows(),
-          .k_rows = qkv.rows(),
-          .documents = cu_seqlens.rows() - 1,
-          .q_heads = s.n_heads,
-          .k_heads = s.n_kv_heads,
-          .head_dim = s.head_dim,
-          .v_dim = s.head_dim,
-          .rope = s.rope};
-}
-
-// Heads of q, k and v in rows like qkv's.
-template <class T>
-struct Merged {
-  Heads<T> q, k, v;
-  Merged(T* base, const AttentionShape& s) {
-    q = {base, s.qkv_width(), s.head_dim};
-    k = {base + s.n_heads * s.head_dim, s.qkv_width(), s.head_dim};
-    v = {base + (s.n_heads + s.n_kv_heads) * s.head_dim, s.qkv_width(), s.head_dim};
-  }
-};
-
-const float* gain_of(const TensorView& v) { return v.present() ? v.as<float>() : nullptr; }
-
-template <class E, class AnyAttention>
-AttentionCall<E> call_of(const AnyAttention& o) {
-  const AttentionShape& s = o.shape;
-  AttentionCall<E> call;
-  call.sizes = sizes_of(s, o.qkv, o.cu_seqlens);
-  const std::int32_t* cu = o.cu_seqlens.template as<std::int32_t>();
-  call.documents = {cu, cu, o.cu_seqlens.rows() - 1, 0};
-  call.scale = s.scale, call.soft_cap = s.soft_cap;
-  call.q_gain = gain_of(o.q_gain), call.k_gain = gain_of(o.k_gain), call.norm_eps = s.norm_eps;
-  call.positions = o.positions.template as<std::int32_t>(), call.rope_theta = s.rope_theta;
-  const Merged<const E> merged(o.qkv.template as<E>(), s);
-  call.q = merged.q, call.k = merged.k, call.v = merged.v;
-  call.out = {o.out.template as<E>(), o.out.cols(), s.head_dim};
-  call.lse = o.lse.template as<float>();
-  call.workspace = o.workspace.template as<float>();
-  return call;
-}
-
-// Whether it is left to the reference.
-bool is_beyond(const AttentionShape& s, const TensorView& qkv) {
-  return s.head_dim > widest_head || qkv.dtype != DType::f32;
-}
-
-}  // namespace
-
-Needs needs(const op::Attention& o) {
-  if (is_beyond(o.shape, o.qkv)) return reference::needs_of(o);
-  return {.workspace = sizes_of(o.shape, o.qkv, o.cu_seqlens).forward() * size_of(DType::f32)};
-}
-
-void run(const op::Attention& o, const KernelContext& context) {
-  if (is_beyond(o.shape, o.qkv)) return reference::run_on(o, context);
-  AttentionCall<float> call = call_of<float>(o);
-  call.max_logit = o.max_logit.as<float>();
+void attend(const AttentionCall<float>& call, const KernelContext& context) {
   HWY_DYNAMIC_DISPATCH(forward_f32)(call, context);
 }
-
-Needs needs(const op::AttentionBackward& o) {
-  if (is_beyond(o.shape, o.qkv)) return reference::needs_of(o);
-  return {.workspace = sizes_of(o.shape, o.qkv, o.cu_seqlens).backward() * size_of(DType::f32)};
+void attend(const AttentionCall<std::uint16_t>& call, const KernelContext& context) {
+  HWY_DYNAMIC_DISPATCH(forward_bf16)(call, context);
 }
-
-void run(const op::AttentionBackward& o, const KernelContext& context) {
-  if (is_beyond(o.shape, o.qkv)) return reference::run_on(o, context);
-  AttentionCall<float> call = call_of<float>(o);
-  call.dout = {o.dout.as<float>(), o.dout.cols(), o.shape.head_dim};
-  const Merged<float> gradients(o.dqkv.as<float>(), o.shape);
-  call.dq = gradients.q, call.dk = gradients.k, call.dv = gradients.v;
-  if (o.dq_gain.present()) call.dq_gain = o.dq_gain.view.as<float>(), call.add_q_gain = o.dq_gain.accumulate;
-  if (o.dk_gain.present()) call.dk_gain = o.dk_gain.view.as<float>(), call.add_k_gain = o.dk_gain.accumulate;
-  if (call.prepared_differ() || call.dq_gain || call.dk_gain)
-    call.dq_raw = gradients.q, call.dk_raw = gradients.k, call.dv_raw = gradients.v;
+void attend_backward(const AttentionCall<float>& call, const KernelContext& context) {
   HWY_DYNAMIC_DISPATCH(backward_f32)(call, context);
+}
+void attend_backward(const AttentionCall<std::uint16_t>& call, const KernelContext& context) {
+  HWY_DYNAMIC_DISPATCH(backward_bf16)(call, context);
 }
 
 }  // namespace stacklab::cpu

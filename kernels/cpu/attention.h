@@ -98,7 +98,7 @@ struct AttentionSizes {
   }
 };
 
-// Attention on any layout; E is the type that heads are stored in.
+// Attention on any layout; E is the type that heads are stored in: float, or the bits of bf16.
 template <class E>
 struct AttentionCall {
   AttentionSizes sizes;
@@ -114,7 +114,8 @@ struct AttentionCall {
   float* lse = nullptr;
   float* max_logit = nullptr;
   float* workspace = nullptr;
-  // Backward: gradients of q, k and v as attention multiplies them, and where they go.
+  // Backward: gradients of q, k and v as attention multiplies them, and where those of the raw ones go (v's only where
+  // it is elsewhere). Nowhere: q and k are multiplied as they are.
   Heads<const E> dout;
   Heads<float> dq, dk, dv;
   Heads<E> dq_raw, dk_raw, dv_raw;
@@ -122,7 +123,15 @@ struct AttentionCall {
   bool add_q_gain = false, add_k_gain = false;
 
   std::int64_t group() const { return sizes.q_heads / sizes.k_heads; }
-  bool prepared_differ() const { return q_gain || sizes.rope; }
 };
+
+// theta^(-2 i / head_dim) for the pairs of a head, zeros up to half of row_width(head_dim).
+void write_frequencies(double theta, std::int64_t head_dim, double* to);
+
+// f32, bf16
+void attend(const AttentionCall<float>& call, const KernelContext& context);
+void attend(const AttentionCall<std::uint16_t>& call, const KernelContext& context);
+void attend_backward(const AttentionCall<float>& call, const KernelContext& context);
+void attend_backward(const AttentionCall<std::uint16_t>& call, const KernelContext& context);
 
 }  // namespace stacklab::cpu

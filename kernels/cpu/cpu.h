@@ -14,6 +14,12 @@ Needs needs(const op::Attention& o);
 void run(const op::Attention& o, const KernelContext& context);
 Needs needs(const op::AttentionBackward& o);
 void run(const op::AttentionBackward& o, const KernelContext& context);
+Needs needs(const op::Rope& o);
+void run(const op::Rope& o, const KernelContext& context);
+Needs needs(const op::RaggedAttention& o);
+void run(const op::RaggedAttention& o, const KernelContext& context);
+Needs needs(const op::RaggedAttentionBackward& o);
+void run(const op::RaggedAttentionBackward& o, const KernelContext& context);
 
 inline Needs needs(const op::Embedding&) { return {}; }
 void run(const op::Embedding& o, const KernelContext& context);

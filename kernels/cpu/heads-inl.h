@@ -15,7 +15,7 @@
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/math-inl.h"
-#include "kernels/cpu/pack-inl.h"
+#include "kernels/cpu/storage-inl.h"
 #include "kernels/cpu/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,12 +27,12 @@ struct HeadRow {
 };
 
 template <class D>
-HWY_INLINE hn::Vec<D> load_element(D d, const float* from) {
-  return hn::LoadU(d, from);
+HWY_INLINE void store_as(D d, hn::Vec<D> v, float* to) {
+  hn::StoreU(v, d, to);
 }
 template <class D>
-HWY_INLINE void store_element(D d, hn::Vec<D> v, float* to) {
-  hn::StoreU(v, d, to);
+HWY_INLINE void store_as(D d, hn::Vec<D> v, std::uint16_t* to) {
+  store_rounded(d, v, to);
 }
 
 // to[0 .. padded) = from[0 .. n), then zeros.
@@ -40,8 +40,8 @@ template <class E>
 HWY_INLINE void widen_row(const E* from, std::int64_t n, float* to, std::int64_t padded) {
   const FloatTag d;
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(load_element(d, from + i), d, to + i);
-  for (; i < n; ++i) hn::StoreU(load_element(One(), from + i), One(), to + i);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(load_as_float(d, from + i), d, to + i);
+  for (; i < n; ++i) hn::StoreU(load_as_float(One(), from + i), One(), to + i);
   for (; i < padded; ++i) to[i] = 0;
 }
 
@@ -50,8 +50,8 @@ template <class E>
 HWY_INLINE void narrow_row(const float* from, float factor, std::int64_t n, E* to) {
   const FloatTag d;
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) store_element(d, hn::Mul(hn::Set(d, factor), hn::LoadU(d, from + i)), to + i);
-  for (; i < n; ++i) store_element(One(), hn::Mul(hn::Set(One(), factor), hn::LoadU(One(), from + i)), to + i);
+  for (; i + lanes <= n; i += lanes) store_as(d, hn::Mul(hn::Set(d, factor), hn::LoadU(d, from + i)), to + i);
+  for (; i < n; ++i) store_as(One(), hn::Mul(hn::Set(One(), factor), hn::LoadU(One(), from + i)), to + i);
 }
 
 // to[0 .. n) += factor * from

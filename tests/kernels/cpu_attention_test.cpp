@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "kernels/backend.h"
+#include "kernels/bf16.h"
 #include "tests/kernels/cpu_harness.h"
 #include "tests/kernels/op_harness.h"
 
@@ -24,14 +25,16 @@ struct Case {
   double soft_cap = 0;
   double deviation = 1;  // of q, k and v
   bool gaps = false;     // in positions
+  bool bf16 = false;     // how heads are stored
 };
 
-// Operands of both operations, in T.
-template <class T>
+// Operands of both operations, in T; heads are stored in S.
+template <class T, class S = T>
 struct Operands {
   AttentionShape shape;
   std::int64_t tokens, documents;
-  Guarded<T> qkv, q_gain, k_gain, out, lse, max_logit, dout, dqkv, dq_gain, dk_gain;
+  Guarded<S> qkv, out, dout, dqkv;
+  Guarded<T> q_gain, k_gain, lse, max_logit, dq_gain, dk_gain;
   Guarded<std::int32_t> positions, cu;
 
   explicit Operands(const Case& c) : tokens(std::reduce(c.documents.begin(), c.documents.end())) {
@@ -41,18 +44,11 @@ struct Operands {
     shape.rope = c.rope, shape.rope_theta = 1000, shape.scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
     shape.soft_cap = c.soft_cap, shape.norm_eps = 1e-6;
     const std::int64_t wide = c.heads * c.head_dim;
-    // Numbers are those of float in either type.
-    const auto random = [](std::int64_t n, std::uint32_t seed, double deviation) {
-      const Guarded<float> g = random_guarded<float>(n, seed, deviation);
-      Guarded<T> to(n);
-      for (std::size_t i = 0; i < g.size(); ++i) to[i] = static_cast<T>(g[i]);
-      return to;
-    };
-    qkv = random(tokens * shape.qkv_width(), 1, c.deviation), dout = random(tokens * wide, 2, 1);
-    if (c.qk_norm) q_gain = random(c.head_dim, 3, 1), k_gain = random(c.head_dim, 4, 1);
-    const T garbage = std::numeric_limits<T>::quiet_NaN();
-    out = Guarded<T>(tokens * wide, garbage), lse = Guarded<T>(tokens * c.heads, garbage);
-    max_logit = Guarded<T>(c.heads, garbage), dqkv = Guarded<T>(tokens * shape.qkv_width(), garbage);
+    qkv = random<S>(tokens * shape.qkv_width(), 1, c.deviation, c.bf16), dout = random<S>(tokens * wide, 2, 1, c.bf16);
+    if (c.qk_norm) q_gain = random<T>(c.head_dim, 3, 1, false), k_gain = random<T>(c.head_dim, 4, 1, false);
+    const float garbage = std::numeric_limits<float>::quiet_NaN();
+    out = Guarded<S>(tokens * wide, S(garbage)), dqkv = Guarded<S>(tokens * shape.qkv_width(), S(garbage));
+    lse = Guarded<T>(tokens * c.heads, garbage), max_logit = Guarded<T>(c.heads, garbage);
     dq_gain = Guarded<T>(c.head_dim, garbage), dk_gain = Guarded<T>(c.head_dim, garbage);
     positions = Guarded<std::int32_t>(tokens), cu = Guarded<std::int32_t>(documents + 1);
     std::int32_t at = 0;
@@ -66,6 +62,14 @@ struct Operands {
   bool intact() const {
     return qkv.intact() && q_gain.intact() && k_gain.intact() && out.intact() && lse.intact() && max_logit.intact() &&
            dout.intact() && dqkv.intact() && dq_gain.intact() && dk_gain.intact() && positions.intact() && cu.intact();
+  }
+  // The same numbers in every type: those of float, or of bf16.
+  template <class N>
+  static Guarded<N> random(std::int64_t n, std::uint32_t seed, double deviation, bool bf16) {
+    const Guarded<float> g = random_guarded<float>(n, seed, deviation);
+    Guarded<N> to(n);
+    for (std::size_t i = 0; i < g.size(); ++i) to[i] = static_cast<N>(bf16 ? static_cast<float>(BFloat16(g[i])) : g[i]);
+    return to;
   }
   TensorView gain(Guarded<T>& g) { return g.size() > 0 ? view_of(g, {shape.head_dim}) : TensorView(); }
   op::Attention forward() {
@@ -109,8 +113,8 @@ void run_guarded(const Backend& backend, AnyOp o, ParallelFor* parallel = nullpt
 const Backend& cpu_backend() { return *find_backend("cpu"); }
 const Backend& reference_backend() { return *find_backend("reference"); }
 
-template <class T>
-void run_both(const Backend& backend, Operands<T>& o, ParallelFor* parallel = nullptr) {
+template <class T, class S>
+void run_both(const Backend& backend, Operands<T, S>& o, ParallelFor* parallel = nullptr) {
   run_guarded(backend, o.forward(), parallel);
   run_guarded(backend, o.backward(), parallel);
 }
@@ -202,12 +206,24 @@ class Allowed {
   Vector seen_;
 };
 
-void expect_agrees(const std::string& what, const Case& c, Operands<float>& got, Operands<double>& exact,
+template <class T>
+Vector doubles(const Guarded<T>& g) {
+  Vector v;
+  for (std::size_t i = 0; i < g.size(); ++i) v.push_back(static_cast<double>(static_cast<float>(g[i])));
+  return v;
+}
+
+template <class S>
+void expect_agrees(const std::string& what, const Case& c, Operands<float, S>& got, Operands<double>& exact,
                    const Allowed& allowed) {
-  expect_close(what + ", out", got.out, exact.out, [&](std::size_t) { return allowed.out(); });
+  // What is stored in bf16 is rounded once more.
+  const double unit = c.bf16 ? 0x1p-8 : 0;
+  expect_close(what + ", out", doubles(got.out), exact.out,
+               [&](std::size_t i) { return allowed.out() + unit * std::abs(exact.out[i]); });
   expect_close(what + ", lse", got.lse, exact.lse, [&](std::size_t) { return allowed.lse(); });
   expect_close(what + ", max logits", got.max_logit, exact.max_logit, [&](std::size_t) { return allowed.max_logit(); });
-  expect_close(what + ", dqkv", got.dqkv, exact.dqkv, [&](std::size_t i) { return allowed.dqkv(i); });
+  expect_close(what + ", dqkv", doubles(got.dqkv), exact.dqkv,
+               [&](std::size_t i) { return allowed.dqkv(i) + unit * std::abs(exact.dqkv[i]); });
   if (!c.qk_norm) return;
   expect_close(what + ", dq_gain", got.dq_gain, exact.dq_gain,
                [&](std::size_t) { return allowed.gain_gradient(true); });
@@ -220,10 +236,9 @@ bool same_bits(const Guarded<T>& a, const Guarded<T>& b) {
   return a.size() == b.size() && (a.size() == 0 || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-class AttentionTest : public testing::TestWithParam<Case> {};
-
-TEST_P(AttentionTest, AgreesWithTheReferenceInDouble) {
-  const Case& c = GetParam();
+// Forward, then backward from what forward rounded and stored.
+template <class S>
+void expect_agrees_everywhere(const Case& c) {
   Operands<double> exact(c);
   run_both(reference_backend(), exact);
   const Allowed allowed(c, exact);
@@ -232,13 +247,19 @@ TEST_P(AttentionTest, AgreesWithTheReferenceInDouble) {
   for (const std::string_view set : cpu::instruction_sets()) {
     const OnInstructionSet on(set);
     const std::string what = c.name + " on " + std::string(set);
-    Operands<float> first(c);
+    Operands<float, S> first(c);
     run_both(cpu_backend(), first);
     EXPECT_TRUE(first.intact()) << what;
+    if (c.bf16) {
+      const Guarded<double> out = exact.out;
+      for (std::size_t i = 0; i < out.size(); ++i) exact.out[i] = static_cast<float>(first.out[i]);
+      run_guarded(reference_backend(), exact.backward());
+      exact.out = out;
+    }
     expect_agrees(what, c, first, exact, allowed);
     for (ParallelFor* parallel :
          {static_cast<ParallelFor*>(&reversed), static_cast<ParallelFor*>(&two), static_cast<ParallelFor*>(&three)}) {
-      Operands<float> again(c);
+      Operands<float, S> again(c);
       run_both(cpu_backend(), again, parallel);
       EXPECT_TRUE(again.intact()) << what;
       EXPECT_TRUE(same_bits(first.out, again.out) && same_bits(first.lse, again.lse) &&
@@ -249,12 +270,21 @@ TEST_P(AttentionTest, AgreesWithTheReferenceInDouble) {
   }
 }
 
+class AttentionTest : public testing::TestWithParam<Case> {};
+
+TEST_P(AttentionTest, AgreesWithTheReferenceInDouble) {
+  if (GetParam().bf16)
+    expect_agrees_everywhere<BFloat16>(GetParam());
+  else
+    expect_agrees_everywhere<float>(GetParam());
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   const auto add = [&](Case c) {
     c.name = "h" + std::to_string(c.heads) + "kv" + std::to_string(c.kv_heads) + "d" + std::to_string(c.head_dim) +
              (c.qk_norm ? "norm" : "") + (c.rope ? "rope" : "") + (c.soft_cap > 0 ? "cap" : "") +
-             (c.gaps ? "gaps" : "") + "n" + std::to_string(all.size());
+             (c.gaps ? "gaps" : "") + (c.bf16 ? "bf16" : "") + "n" + std::to_string(all.size());
     all.push_back(c);
   };
   // Document lengths: none, one, either side of every block, many tiny ones.
@@ -273,6 +303,12 @@ std::vector<Case> cases() {
   add({"", 2, 2, 64, {700, 3}, false, true, 0, 1, true});
   add({"", 1, 1, 64, {1}, true, true, 3});
   add({"", 2, 1, 264, {20, 9}});  // wider than any block: the reference does it
+  for (const bool norm_and_rope : {true, false}) {
+    add({"", 4, 2, 16, tiny, norm_and_rope, norm_and_rope, 0, 1, true, true});
+    add({"", 4, 1, 20, edges, norm_and_rope, norm_and_rope, 5, 1, false, true});
+    add({"", 2, 1, 64, more_edges, norm_and_rope, norm_and_rope, 0, 1, false, true});
+  }
+  add({"", 2, 1, 264, {20, 9}, true, true, 0, 1, false, true});
   return all;
 }
 
