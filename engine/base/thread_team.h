@@ -4,23 +4,25 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/context.h"
+
 namespace stacklab {
 
-class ThreadTeam {
+class ThreadTeam final : public ParallelFor {
  public:
   // threads counts the caller, who takes part in every run; values below 1 mean 1. When the system refuses a thread the
   // team is smaller, which threads() says.
   explicit ThreadTeam(int threads);
-  ~ThreadTeam();
+  ~ThreadTeam() override;
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-  int threads() const { return threads_; }
+  int threads() const override { return threads_; }
 
   // Calls fn(self, task) for every task in [0, tasks) and returns when all are done. Thread t always gets the same
   // contiguous range, so what a thread touches does not depend on timing. fn must not throw. A run inside a task is
   // done by its own thread alone; runs from several threads take turns.
-  void run(std::int64_t tasks, void (*fn)(void* self, std::int64_t task), void* self);
+  void run(std::int64_t tasks, void (*fn)(void* self, std::int64_t task), void* self) override;
 
   template <class F>
   void for_each(std::int64_t tasks, F&& task) {

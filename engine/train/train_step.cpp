@@ -187,6 +187,15 @@ StepResult TrainStep::run(const StepBatch& batch, Rates rates) {
   return result;
 }
 
+void TrainStep::initialise(std::uint64_t seed) {
+  stacklab::initialise(programs_->model.parameters(), seed, *executor_);
+  parameters_changed();
+  for (const Optimiser::StateTensor& s : programs_->optimiser.state()) {
+    const TensorView state = executor_->bind(s.view);
+    std::fill(state.data, state.data + state.bytes(), std::byte{0});
+  }
+}
+
 void TrainStep::parameters_changed() {
   if (programs_->refresh >= 0) executor_->run(programs_->refresh);
 }

@@ -85,7 +85,9 @@ class TrainStep {
   // targets.
   double evaluate(const BatchLoader& loader, std::int64_t steps);
 
-  // To be called when parameters were written from outside: drawn, or loaded.
+  // Draws the parameters and clears the optimiser's state: the start of a run.
+  void initialise(std::uint64_t seed);
+  // To be called when parameters were written from outside.
   void parameters_changed();
 
   TrainPrograms& programs() { return *programs_; }

@@ -29,17 +29,6 @@ double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Kernels know a parallel loop, not a team of threads.
-class TeamParallel final : public ParallelFor {
- public:
-  explicit TeamParallel(int threads) : team_(threads) {}
-  void run(std::int64_t tasks, void (*fn)(void*, std::int64_t), void* self) override { team_.run(tasks, fn, self); }
-  int threads() const override { return team_.threads(); }
-
- private:
-  ThreadTeam team_;
-};
-
 class Trainer {
  public:
   Trainer(const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop)
@@ -131,10 +120,8 @@ class Trainer {
       }
     }
     if (!restored) {
-      initialise(step_->programs().model.parameters(), static_cast<std::uint64_t>(config_.train.seed),
-                 step_->executor());
-      step_->parameters_changed();
-      for (const Optimiser::StateTensor& s : step_->programs().optimiser.state()) clear(s.view);
+      // A checkpoint that failed half-way may have left something.
+      step_->initialise(static_cast<std::uint64_t>(config_.train.seed));
     }
     for (const std::int64_t step : set_aside_checkpoints_after(request_.run_dir, state_.step))
       warn(step,
@@ -146,12 +133,6 @@ class Trainer {
   void warn(std::int64_t step, const std::string& text) {
     log_warning("{}: {}", config_.name, text);
     sink_.event({RunEvent::Kind::warning, step, text});
-  }
-
-  // A checkpoint that failed half-way may have left something.
-  void clear(const Value& v) {
-    const TensorView bound = step_->executor().bind(v);
-    std::fill(bound.data, bound.data + bound.bytes(), std::byte{0});
   }
 
   Status one_step() {
@@ -279,7 +260,7 @@ class Trainer {
   std::optional<BatchLoader> loader_, validation_;
   std::optional<StepTracer> tracer_;
   StepBatch batch_;
-  std::optional<TeamParallel> team_;
+  std::optional<ThreadTeam> team_;
   std::unique_ptr<TrainStep> step_;
   std::int64_t total_ = 0, eval_steps_ = 0, evaluated_at_ = -1, saved_at_ = -1;
   double entropy_ = 0, seconds_before_ = 0, last_step_seconds_ = 0, training_seconds_ = 0;
