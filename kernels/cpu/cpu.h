@@ -10,6 +10,22 @@ namespace stacklab::cpu {
 bool available();
 
 // products.cpp, loss_head.cpp, attention.cpp, optimiser.cpp: needs(op) and run(op, context) of each operation.
+Needs needs(const op::NormMatmul& o);
+void run(const op::NormMatmul& o, const KernelContext& context);
+Needs needs(const op::NormMatmulBackward& o);
+void run(const op::NormMatmulBackward& o, const KernelContext& context);
+Needs needs(const op::ProjectAdd& o);
+void run(const op::ProjectAdd& o, const KernelContext& context);
+Needs needs(const op::ProjectAddBackward& o);
+void run(const op::ProjectAddBackward& o, const KernelContext& context);
+Needs needs(const op::NormSwiglu& o);
+void run(const op::NormSwiglu& o, const KernelContext& context);
+Needs needs(const op::NormSwigluBackward& o);
+void run(const op::NormSwigluBackward& o, const KernelContext& context);
+Needs needs(const op::Logits& o);
+void run(const op::Logits& o, const KernelContext& context);
+Needs needs(const op::LossHead& o);
+void run(const op::LossHead& o, const KernelContext& context);
 Needs needs(const op::Attention& o);
 void run(const op::Attention& o, const KernelContext& context);
 Needs needs(const op::AttentionBackward& o);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,15 @@ Tensor<T> random_tensor(Shape shape, std::uint32_t seed, double deviation = 1) {
   return t;
 }
 
-// Runs one operation on a backend; the workspace starts as garbage, and `saved` is kept by the caller.
+// Runs one operation on a backend; the workspace starts as garbage, between guards, and `saved` is kept by the caller.
 template <class AnyOp>
 void run_op(const Backend& backend, AnyOp operation, std::vector<std::uint8_t>* saved = nullptr,
             ParallelFor* parallel = nullptr) {
   const Needs needs = backend.needs(Op(operation));
-  std::vector<double> workspace(static_cast<std::size_t>(needs.workspace + 7) / 8, -7.25e33);
+  constexpr double garbage = -7.25e33;
+  constexpr std::size_t guard = 64;
+  const std::size_t words = static_cast<std::size_t>(needs.workspace + 7) / 8;
+  std::vector<double> workspace(words + 2 * guard, garbage);
   const auto bytes = [](void* data, std::int64_t size) {
     TensorView v;
     v.data = static_cast<std::byte*>(data);
@@ -51,7 +55,7 @@ void run_op(const Backend& backend, AnyOp operation, std::vector<std::uint8_t>* 
     return v;
   };
   if constexpr (requires { operation.workspace; })
-    if (needs.workspace > 0) operation.workspace = bytes(workspace.data(), needs.workspace);
+    if (needs.workspace > 0) operation.workspace = bytes(workspace.data() + guard, needs.workspace);
   if constexpr (requires { operation.saved; })
     if (saved) {
       if (needs.saved > 0) saved->resize(static_cast<std::size_t>(needs.saved));
@@ -62,6 +66,9 @@ void run_op(const Backend& backend, AnyOp operation, std::vector<std::uint8_t>* 
   KernelContext context;
   context.parallel = parallel;
   backend.run(op, context);
+  for (std::size_t i = 0; i < guard; ++i)
+    if (workspace[i] != garbage || workspace[guard + words + i] != garbage)
+      throw std::logic_error(std::string(name_of(op)) + " wrote beyond its workspace");
 }
 
 // Runs tasks in reverse order: a kernel whose result depends on the order of its tasks is wrong.
