@@ -54,14 +54,14 @@ int run(const std::vector<std::string>& words) {
   try {
     Common common;
     const std::vector<Argument> everywhere = common_arguments(common);
-    const Verb program{
-        "stacklab",
-        "Stacklab: train, look at and ship small language models",
-        "stacklab train experiments/first-run.json --workspace workspace",
-        {},
-        {corpus_verb(), doctor_verb(), params_verb(), plan_verb(), runs_verb(), stop_verb(), train_verb()},
-        {},
-        {}};
+    const Verb program{"stacklab",
+                       "Stacklab: train, look at and ship small language models",
+                       "stacklab train experiments/first-run.json --workspace workspace",
+                       {},
+                       {bench_verb(), corpus_verb(), doctor_verb(), params_verb(), plan_verb(), runs_verb(),
+                        stop_verb(), train_verb()},
+                       {},
+                       {}};
     const Result<Parsed> parsed = parse(program, everywhere, words);
     // A wrong command line is answered in the form that it asks for, as far as can be told.
     const bool wants_json = parsed ? common.json : std::find(words.begin(), words.end(), "--json") != words.end();

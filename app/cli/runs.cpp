@@ -33,7 +33,8 @@ std::string time_text(double unix_time) {
 
 std::string state_text(const RunSummary& run) { return run.stalled ? "stalled" : std::string(to_string(run.state)); }
 
-void write_summary(JsonWriter& w, const RunSummary& run) {
+// more: what is known of the metrics beside the losses.
+void write_summary(JsonWriter& w, const RunSummary& run, const std::vector<std::pair<std::string, double>>& more = {}) {
   w.member("id", run.id);
   w.member("name", run.name);
   w.member("number", run.number);
@@ -58,7 +59,22 @@ void write_summary(JsonWriter& w, const RunSummary& run) {
   member_or_null(w, "first_loss", run.first_loss);
   member_or_null(w, "loss", run.last_loss);
   member_or_null(w, "val_loss", run.val_loss);
+  for (const auto& [name, value] : more) w.member(name, value);
   w.end_object();
+}
+
+// The latest value of each metric but the losses, which a summary has.
+Result<std::vector<std::pair<std::string, double>>> latest(StoreReader& reader, const RunId& id) {
+  const Result<std::vector<std::string>> names = reader.metrics(id);
+  if (!names) return tl::unexpected(names.error());
+  std::vector<std::pair<std::string, double>> values;
+  for (const std::string& name : *names) {
+    if (name == metric::loss || name == metric::val_loss) continue;
+    const Result<std::optional<SeriesPoint>> point = reader.last_point(id, name);
+    if (!point) return tl::unexpected(point.error());
+    if (*point) values.emplace_back(name, (*point)->value);
+  }
+  return values;
 }
 
 Status list(Context& context) {
@@ -96,6 +112,9 @@ Status show(Context& context, const Options& options) {
   const Result<std::vector<RunEventRow>> events = (*reader)->events(run.id, 0, page);
   if (!events) return tl::unexpected(events.error());
 
+  const auto metrics = latest(**reader, run.id);
+  if (!metrics) return tl::unexpected(metrics.error());
+
   std::string text = fmt::format("{} ({})\n", run.name, run.id);
   const auto line = [&text](std::string_view name, const std::string& value) {
     text += fmt::format("{:<16} {}\n", name, value);
@@ -105,6 +124,9 @@ Status show(Context& context, const Options& options) {
   line("tokens", format_integer(run.tokens));
   line("loss", fmt::format("{} to {}", loss_text(run.first_loss), loss_text(run.last_loss)));
   line("validation loss", loss_text(run.val_loss));
+  // Those of single heads are many, and have their place in --json and in exports.
+  for (const auto& [name, value] : *metrics)
+    if (name.find('.') == std::string::npos) line(name, shortest(value));
   for (const auto& [name, value] : run.facts) line(name, shortest(value));
   line("time", format_duration(run.seconds));
   line("created", time_text(run.created));
@@ -119,7 +141,7 @@ Status show(Context& context, const Options& options) {
 
   JsonWriter w(2);
   w.begin_object();
-  write_summary(w, run);
+  write_summary(w, run, *metrics);
   w.member("parameters", run.parameters);
   w.member("plan_bytes", run.plan_bytes);
   w.member("peak_bytes", run.peak_bytes);

@@ -168,6 +168,9 @@ std::string as_json(const JobOutcome& o, const Stored& run, const fs::path& work
   member_or_null(w, "unigram_entropy", known(o.unigram_entropy));
   w.member("seconds", o.seconds);
   w.member("tokens_per_second", o.tokens_per_second);
+  member_or_null(w, "mfu_6nd", known(o.utilisation.mfu_6nd));
+  member_or_null(w, "mfu_attention", known(o.utilisation.mfu_attention));
+  member_or_null(w, "hfu", known(o.utilisation.hfu));
   w.member("parameters", o.parameters);
   w.member("plan_bytes", o.plan_bytes);
   w.member("peak_bytes", o.peak_bytes);

@@ -51,6 +51,7 @@ struct Verb {
   std::string details;  // for its own help; may be empty
 };
 
+Verb bench_verb();
 Verb corpus_verb();
 Verb doctor_verb();
 Verb params_verb();

@@ -42,6 +42,10 @@ std::optional<Key> key_of(const Table& table, std::string_view word) {
 
 }  // namespace
 
+std::string metric::max_logit_of(std::int64_t layer, std::int64_t head) {
+  return std::string(max_logit) + ".L" + std::to_string(layer) + ".H" + std::to_string(head);
+}
+
 std::string_view to_string(RunState state) { return word_of(state_words, state); }
 std::optional<RunState> run_state_from_string(std::string_view word) { return key_of<RunState>(state_words, word); }
 std::string_view to_string(RunEvent::Kind kind) { return word_of(event_words, kind); }

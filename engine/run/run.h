@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +41,14 @@ inline constexpr std::string_view muon_lr = "muon_lr";          // Muon's rate i
 inline constexpr std::string_view grad_norm = "grad_norm";      // global L2 norm before clipping
 inline constexpr std::string_view update_norm = "update_norm";  // L2 norm of what the update took from the parameters
 inline constexpr std::string_view tokens_per_second = "tokens_per_second";  // of whole steps
+// Of a whole step, as a share of what this computer's matrix products reach: 6 FLOPs per parameter and token; useful
+// FLOPs with attention over the run's length; what the Programs execute, optimiser included.
+inline constexpr std::string_view mfu_6nd = "mfu_6nd";
+inline constexpr std::string_view mfu_attention = "mfu_attention";
+inline constexpr std::string_view hfu = "hfu";
 inline constexpr std::string_view max_logit = "max_logit";  // largest attention logit of all layers and heads
+// The same of one layer and head, both from 0: "max_logit.L3.H7". With evaluations, not with every step.
+std::string max_logit_of(std::int64_t layer, std::int64_t head);
 }  // namespace metric
 
 struct MetricValue {
@@ -67,6 +75,13 @@ struct RunEvent {
 };
 std::string_view to_string(RunEvent::Kind kind);
 std::optional<RunEvent::Kind> run_event_kind_from_string(std::string_view word);
+
+// See metric::mfu_6nd and the two after it. NaN: the rate of matrix products is not known.
+struct Utilisation {
+  double mfu_6nd = std::numeric_limits<double>::quiet_NaN();
+  double mfu_attention = std::numeric_limits<double>::quiet_NaN();
+  double hfu = std::numeric_limits<double>::quiet_NaN();
+};
 
 // What all calls of one operation cost.
 struct OperationTotal {

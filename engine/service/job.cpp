@@ -33,6 +33,7 @@ void copy_result(JobOutcome& outcome, const TrainResult& r) {
   outcome.unigram_entropy = r.unigram_entropy;
   outcome.seconds = r.seconds;
   outcome.tokens_per_second = r.tokens_per_second;
+  outcome.utilisation = r.utilisation;
   outcome.trace = r.trace;
 }
 

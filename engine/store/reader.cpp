@@ -185,6 +185,20 @@ class SqliteReader final : public StoreReader {
     });
   }
 
+  Result<std::optional<SeriesPoint>> last_point(const RunId& run, const std::string& metric) override {
+    return read([&](SQLite::Database& db) -> Result<std::optional<SeriesPoint>> {
+      const auto number = run_number(db, run);
+      if (!number) return tl::unexpected(number.error());
+      SQLite::Statement query(db,
+                              "SELECT step, value FROM metrics WHERE run = ? AND metric = (SELECT id FROM metric_names "
+                              "WHERE name = ?) ORDER BY step DESC LIMIT 1");
+      query.bind(1, *number);
+      query.bind(2, metric);
+      if (!query.executeStep()) return std::optional<SeriesPoint>();
+      return std::optional(SeriesPoint{query.getColumn(0).getInt64(), number_at(query, 1)});
+    });
+  }
+
   Result<std::vector<StepRow>> steps(const RunId& run, std::int64_t after, std::int64_t limit) override {
     return read([&](SQLite::Database& db) -> Result<std::vector<StepRow>> {
       const auto number = run_number(db, run);

@@ -74,6 +74,8 @@ class StoreReader {
   // Points of one metric with step > after, ascending, at most limit. Superseded values are not shown.
   virtual Result<std::vector<SeriesPoint>> series(const RunId& run, const std::string& metric, std::int64_t after,
                                                   std::int64_t limit) = 0;
+  // The point of the latest step; none where the run never reported this metric.
+  virtual Result<std::optional<SeriesPoint>> last_point(const RunId& run, const std::string& metric) = 0;
   virtual Result<std::vector<StepRow>> steps(const RunId& run, std::int64_t after, std::int64_t limit) = 0;
   // Changes whenever rows of this run were superseded (a resume) or arrived late: what was read before is to be read
   // again.

@@ -59,6 +59,13 @@ TrainPrograms::TrainPrograms(const RunConfig& config, const LoaderShape& shape, 
   }
 }
 
+double TrainPrograms::step_flops(std::int64_t accumulation) const {
+  double flops = set.program(first.program).flops();
+  if (accumulation > 1)
+    flops += static_cast<double>(accumulation - 1) * set.program(next.program).flops() + set.program(update).flops();
+  return flops;
+}
+
 TrainPrograms::MicroIo TrainPrograms::append_forward(Builder& p, const LoaderShape& shape, std::int64_t chunk,
                                                      StackModel::State& state, Value& dx) const {
   const DType real = model.real();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -53,6 +54,9 @@ class TrainPrograms {
   // Rounds the masters of mixed precision into the copies that operations read; -1: there are none.
   int refresh = -1;
 
+  // What one step of so many micro-batches executes.
+  double step_flops(std::int64_t accumulation) const;
+
  private:
   MicroIo append_forward(Builder& p, const LoaderShape& shape, std::int64_t chunk, StackModel::State& state,
                          Value& dx) const;
@@ -89,6 +93,9 @@ class TrainStep {
   void initialise(std::uint64_t seed);
   // To be called when parameters were written from outside.
   void parameters_changed();
+
+  // Largest attention logit of the last step, [n_layers, n_heads].
+  std::span<const double> max_logits() const { return max_logits_; }
 
   TrainPrograms& programs() { return *programs_; }
   const Executor& executor() const { return *executor_; }

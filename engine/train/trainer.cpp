@@ -12,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/base/thread_team.h"
 #include "engine/config/config_io.h"
+#include "engine/model/counts.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/train_step.h"
@@ -75,6 +76,11 @@ class Trainer {
     auto step = TrainStep::create(config_, *shape, **backend, &*team_);
     if (!step) return tl::unexpected(step.error());
     step_ = std::move(*step);
+    step_flops_ = step_->programs().step_flops(shape->accumulation);
+    for (std::int64_t layer = 0; layer < config_.model.n_layers; ++layer)
+      for (std::int64_t head = 0; head < config_.model.n_heads; ++head)
+        max_logit_names_.push_back(metric::max_logit_of(layer, head));
+    if (request_.gemm_rate > 0) sink_.fact("gemm_flops_per_second", request_.gemm_rate);
     sink_.fact("unigram_entropy", entropy_);
     sink_.fact("uniform_entropy", std::log(static_cast<double>(config_.model.vocab_size)));
     sink_.fact("parameters", static_cast<double>(step_->programs().model.parameters().count()));
@@ -157,7 +163,9 @@ class Trainer {
     log(r, rates);
     if (traced) write_trace();
     sink_.progress({"training", {}, update, total_});
-    if (config_.run.eval_every > 0 && update % config_.run.eval_every == 0 && update < total_) evaluate();
+    const bool look = config_.run.eval_every > 0 && update % config_.run.eval_every == 0;
+    if (look || update == total_) log_max_logits();
+    if (look && update < total_) evaluate();
     if (config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0 && update < total_) {
       // A disk that is full now may have room later: training goes on, the older checkpoint stays.
       if (Status s = save(); !s) warn(update, "No checkpoint: " + s.error().message());
@@ -192,7 +200,32 @@ class Trainer {
                     {metric::update_norm, r.update_norm},
                     {metric::max_logit, r.max_logit},
                     {metric::tokens_per_second, static_cast<double>(config_.train.batch_tokens) / last_step_seconds_}};
+    if (request_.gemm_rate > 0) {
+      const Utilisation u = utilisation(last_step_seconds_);
+      event.values.insert(
+          event.values.end(),
+          {{metric::mfu_6nd, u.mfu_6nd}, {metric::mfu_attention, u.mfu_attention}, {metric::hfu, u.hfu}});
+    }
     if (step_->programs().update_io.muon_lr.present()) event.values.push_back({metric::muon_lr, rates.muon});
+    sink_.metrics(event);
+  }
+
+  // Of a step that took so long.
+  Utilisation utilisation(double seconds) const {
+    if (request_.gemm_rate <= 0 || seconds <= 0) return {};
+    const auto tokens = static_cast<double>(config_.train.batch_tokens);
+    const double available = seconds * request_.gemm_rate;
+    return {.mfu_6nd = 6 * static_cast<double>(step_->programs().model.parameters().count()) * tokens / available,
+            .mfu_attention =
+                static_cast<double>(flops_per_token(config_.model, config_.train.seq_len).total()) * tokens / available,
+            .hfu = step_flops_ / available};
+  }
+
+  // As many values as there are heads: where the model is looked at, not at every step.
+  void log_max_logits() {
+    MetricEvent event{state_.step, state_.tokens, state_.seconds, unix_seconds(), {}};
+    const std::span<const double> logits = step_->max_logits();
+    for (std::size_t i = 0; i < logits.size(); ++i) event.values.push_back({max_logit_names_[i], logits[i]});
     sink_.metrics(event);
   }
 
@@ -243,6 +276,7 @@ class Trainer {
     r.seconds = seconds_before_ + steady_seconds();
     const double tokens = static_cast<double>((state_.step - first) * config_.train.batch_tokens);
     r.tokens_per_second = training_seconds_ > 0 ? tokens / training_seconds_ : elapsed > 0 ? tokens / elapsed : 0;
+    r.utilisation = utilisation(static_cast<double>(config_.train.batch_tokens) / r.tokens_per_second);
     r.parameters = step_->programs().model.parameters().count();
     r.plan_bytes = step_->executor().plan().total();
     r.peak_bytes = peak_resident_bytes();
@@ -263,7 +297,8 @@ class Trainer {
   std::optional<ThreadTeam> team_;
   std::unique_ptr<TrainStep> step_;
   std::int64_t total_ = 0, eval_steps_ = 0, evaluated_at_ = -1, saved_at_ = -1;
-  double entropy_ = 0, seconds_before_ = 0, last_step_seconds_ = 0, training_seconds_ = 0;
+  std::vector<std::string> max_logit_names_;
+  double step_flops_ = 0, entropy_ = 0, seconds_before_ = 0, last_step_seconds_ = 0, training_seconds_ = 0;
   int skipped_in_a_row_ = 0;
   TrainerState state_;
 };

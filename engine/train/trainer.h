@@ -21,6 +21,7 @@ struct TrainRequest {
   bool resume = false;            // continue from the latest whole checkpoint, if there is one; else start at step 0
   std::int64_t known_steps = 0;   // recorded earlier: said when no checkpoint is left of them
   TraceRequest trace = {};
+  double gemm_rate = 0;  // FLOPs per second of this computer's matrix products, to report utilisation; 0: unknown
 };
 
 struct TrainResult {
@@ -32,6 +33,7 @@ struct TrainResult {
   double unigram_entropy = 0;    // of the validation text, nats per token
   double seconds = 0;            // spent in this run
   double tokens_per_second = 0;  // of this process's steps
+  Utilisation utilisation;       // at that rate
   std::int64_t parameters = 0;
   std::int64_t plan_bytes = 0;  // what the plan said and the engine allocated
   std::int64_t peak_bytes = 0;  // largest resident memory of the process

@@ -172,8 +172,8 @@ std::string folder_of_target(const std::string& name) {
 const std::vector<std::string>& engine_rooms() {
   static const std::vector<std::string> rooms = {"base",    "tensor", "dist",      "program", "config",  "tokenizer",
                                                  "data",    "model",  "objective", "optim",   "run",     "decode",
-                                                 "interop", "agent",  "eval",      "train",   "planner", "scaling",
-                                                 "repro",   "store",  "serve",     "service"};
+                                                 "interop", "agent",  "eval",      "train",   "planner", "bench",
+                                                 "scaling", "repro",  "store",     "serve",   "service"};
   return rooms;
 }
 

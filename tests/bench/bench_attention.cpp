@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/bench/timing.h"
 #include "kernels/backend.h"
 #include "kernels/bf16.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/targets.h"
-#include "tests/bench/bench.h"
 
 namespace {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/bench/timing.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/targets.h"
-#include "tests/bench/bench.h"
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 namespace stacklab::ui {
 namespace {
@@ -37,6 +38,11 @@ class FakeReader final : public StoreReader {
     auto it = std::upper_bound(points.begin(), points.end(), after,
                                [](std::int64_t s, const SeriesPoint& p) { return s < p.step; });
     return std::vector<SeriesPoint>(it, it + std::min<std::ptrdiff_t>(limit, points.end() - it));
+  }
+  Result<std::optional<SeriesPoint>> last_point(const RunId& run, const std::string& metric) override {
+    const auto points = series(run, metric, -1, std::numeric_limits<std::int64_t>::max());
+    if (!points) return tl::unexpected(points.error());
+    return points->empty() ? std::nullopt : std::optional(points->back());
   }
   Result<std::vector<StepRow>> steps(const RunId& run, std::int64_t after, std::int64_t limit) override {
     const auto points = series(run, "loss", after, limit);

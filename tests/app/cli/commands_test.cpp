@@ -22,6 +22,8 @@ TEST(Commands, HelpOfEveryLevelHasAnExample) {
                                                                                      {"runs", "list"},
                                                                                      {"runs", "show"},
                                                                                      {"runs", "export"},
+                                                                                     {"bench"},
+                                                                                     {"bench", "gemm"},
                                                                                      {"plan"},
                                                                                      {"plan", "memory"},
                                                                                      {"corpus"},

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -201,6 +202,57 @@ TEST(Train, Refusals) {
     EXPECT_NE(answer.err.find(message), std::string::npos) << answer.err;
     EXPECT_EQ(answer.out, "");
   }
+}
+
+TEST(Train, MetricsOfEveryKindAreInTheStore) {
+  const Workspace workspace;
+  const std::string trace = (workspace / "trace.json").string();
+  const Answer answer = workspace({"train", workspace.config(), "--json", "--trace", trace, "--set",
+                                   "optim.matrices=muon", "--set", "run.micro_batch=2"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  const Json trained = answer.json();
+  const Json metrics = workspace({"runs", "export", "small", "--json"}).json()["metrics"];
+  const auto at = [&](const std::string& name, std::int64_t step) {
+    for (const Json& point : metrics.at(name))
+      if (point[0] == step) return point[1].get<double>();
+    ADD_FAILURE() << name << " has no step " << step;
+    return 0.0;
+  };
+  for (const char* name : {"loss", "ce", "z_loss", "adam_lr", "muon_lr", "grad_norm", "update_norm", "max_logit",
+                           "tokens_per_second", "mfu_6nd", "mfu_attention", "hfu"})
+    EXPECT_EQ(metrics.at(name).size(), 12u) << name;
+  EXPECT_EQ(at("loss", 7), at("ce", 7) + at("z_loss", 7));
+
+  // Utilisation, each kind by its definition.
+  const Json shown = workspace({"runs", "show", "small", "--json"}).json();
+  const double rate = shown["facts"]["gemm_flops_per_second"].get<double>();
+  const Json params = stacklab({"params", workspace.config(), "--json", "--length", "32"}).json();
+  double step_flops = 0;
+  for (const Json& o : trained["trace"]["operations"]) step_flops += o["flops"].get<double>() / 3;
+  const auto per_second = [&](double speed, double flops_of_a_token) { return speed * flops_of_a_token / rate; };
+  const auto expect_utilisation = [&](double speed, double mfu_6nd, double mfu_attention, double hfu) {
+    // A handful of roundings.
+    const double tolerance = 8 * std::numeric_limits<double>::epsilon();
+    const double as_6nd = per_second(speed, 6 * params["total"].get<double>());
+    const double with_attention = per_second(speed, params["flops_per_token"].get<double>());
+    const double executed = per_second(speed, step_flops / 128);
+    EXPECT_NEAR(mfu_6nd, as_6nd, as_6nd * tolerance);
+    EXPECT_NEAR(mfu_attention, with_attention, with_attention * tolerance);
+    EXPECT_NEAR(hfu, executed, executed * tolerance);
+  };
+  expect_utilisation(at("tokens_per_second", 5), at("mfu_6nd", 5), at("mfu_attention", 5), at("hfu", 5));
+  expect_utilisation(trained["tokens_per_second"], trained["mfu_6nd"], trained["mfu_attention"], trained["hfu"]);
+  EXPECT_EQ(shown["metrics"]["hfu"], at("hfu", 12));
+  EXPECT_NE(workspace({"runs", "show", "small"}).out.find("mfu_attention"), std::string::npos);
+
+  // Of each layer and head with every evaluation; the largest of them is what every step reports.
+  for (const std::int64_t step : {5, 10, 12}) {
+    double largest = -1e300;
+    for (const char* head : {"L0.H0", "L0.H1", "L1.H0", "L1.H1"})
+      largest = std::max(largest, at(std::string("max_logit.") + head, step));
+    EXPECT_EQ(largest, at("max_logit", step));
+  }
+  EXPECT_EQ(metrics.at("max_logit.L1.H1").size(), 3u);
 }
 
 TEST(Train, ATraceTellsWhereTheTimeGoes) {

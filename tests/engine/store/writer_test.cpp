@@ -64,6 +64,9 @@ TEST(Writer, WhatIsReportedIsRead) {
   EXPECT_EQ(points[0].step, 5);
   EXPECT_EQ(points[2].step, 7);
   EXPECT_EQ(points[2].value, 5.0 / 7);
+  EXPECT_EQ(must(reader->last_point(run.id, "loss"))->step, 10);
+  EXPECT_EQ(must(reader->last_point(run.id, "val_loss"))->value, 0.75);
+  EXPECT_FALSE(must(reader->last_point(run.id, "temperature")));
   const auto steps = must(reader->steps(run.id, 9, 10));
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].tokens, 100);

@@ -1,4 +1,4 @@
-// What programs that measure share.
+// What everything that measures shares.
 #pragma once
 
 #include <time.h>
@@ -12,7 +12,7 @@
 namespace stacklab::bench {
 
 // One thread is measured by its own time, which leaves out what others took from the processor meanwhile.
-inline bool own_time = false;
+inline thread_local bool own_time = false;
 
 class Team final : public ParallelFor {
  public:

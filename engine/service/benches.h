@@ -1,0 +1,5 @@
+// Measurements of this computer, as app/ sees them: the bench room's own, through the service's door.
+#pragma once
+
+#include "engine/bench/gemm.h"
+#include "engine/bench/gemm_rate.h"
