@@ -24,13 +24,14 @@ TEST(PlanMemory, IsWhatTheEngineAllocates) {
     for (const char* matrices : {"adamw", "muon"})
       for (const std::int64_t micro : {1, 2, 4})
         for (const std::int64_t chunk : {0, 5})
-          for (const bool qk_norm : {true, false}) {
+          for (const char* precision : {"fp32", "bf16"}) {
             RunConfig c = small_config();
             c.run.device = device, c.optim.matrices = matrices, c.run.micro_batch = micro, c.run.loss_chunk = chunk;
-            c.model.qk_norm = qk_norm;
+            c.train.precision = precision;
+            c.model.qk_norm = chunk == 0;
             const auto plan = plan_training_memory(c);
             ASSERT_TRUE(plan) << plan.error().message();
-            EXPECT_EQ(plan->peak_bytes(), allocated(c)) << device << matrices << micro << chunk << qk_norm;
+            EXPECT_EQ(plan->peak_bytes(), allocated(c)) << device << matrices << micro << chunk << precision;
             EXPECT_EQ(plan->shape.micro_batch, micro);
             EXPECT_TRUE(plan->fits);
           }

@@ -87,10 +87,12 @@ TEST(Allocations, NoneAfterTheFirstStep) {
   const Corpus corpus = small_corpus(folder.path());
   for (const char* device : {"auto", "reference"})
     for (const char* matrices : {"adamw", "muon"})
-      for (const std::int64_t micro : {4, 2}) {
+      for (const char* precision : {"fp32", "bf16"}) {
+        const std::int64_t micro = device == std::string("auto") ? 4 : 2;
         RunConfig c = small_config();
+        c.train.precision = precision;
         c.run.device = device, c.optim.matrices = matrices, c.run.micro_batch = micro;
-        EXPECT_EQ(allocations_of_later_steps(c, corpus), 0) << device << ", " << matrices << ", " << micro;
+        EXPECT_EQ(allocations_of_later_steps(c, corpus), 0) << device << ", " << matrices << ", " << precision;
       }
 }
 
