@@ -9,7 +9,8 @@ namespace stacklab::cpu {
 // Whether this processor runs it at all.
 bool available();
 
-// products.cpp, loss_head.cpp, attention.cpp, optimiser.cpp: needs(op) and run(op, context) of each operation.
+// products.cpp, loss_head.cpp, attention_ops.cpp, embedding.cpp, optimiser.cpp, muon.cpp, fine.cpp: needs(op) and
+// run(op, context) of each operation.
 Needs needs(const op::NormMatmul& o);
 void run(const op::NormMatmul& o, const KernelContext& context);
 Needs needs(const op::NormMatmulBackward& o);
@@ -54,6 +55,15 @@ inline Needs needs(const op::QkClipHeads&) { return {}; }
 void run(const op::QkClipHeads& o, const KernelContext& context);
 inline Needs needs(const op::Cast&) { return {}; }
 void run(const op::Cast& o, const KernelContext& context);
+
+inline Needs needs(const op::RmsNorm&) { return {}; }
+void run(const op::RmsNorm& o, const KernelContext& context);
+Needs needs(const op::RmsNormBackward& o);
+void run(const op::RmsNormBackward& o, const KernelContext& context);
+inline Needs needs(const op::Swiglu&) { return {}; }
+void run(const op::Swiglu& o, const KernelContext& context);
+inline Needs needs(const op::SwigluBackward&) { return {}; }
+void run(const op::SwigluBackward& o, const KernelContext& context);
 
 // Operations that are declared above.
 template <class T>

@@ -47,6 +47,12 @@ HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(e, s), s);
 }
 
+// Of x sigmoid(x), with s = sigmoid(x): s + x s (1 - s)
+template <class D>
+HWY_INLINE hn::Vec<D> silu_slope(D d, hn::Vec<D> x, hn::Vec<D> s) {
+  return hn::MulAdd(hn::Mul(x, s), hn::Sub(hn::Set(d, 1.0f), s), s);
+}
+
 template <class D>
 HWY_INLINE hn::Vec<D> tanh(D d, hn::Vec<D> x) {
   const auto z = hn::Mul(x, x);

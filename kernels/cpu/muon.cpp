@@ -111,13 +111,6 @@ double update(const MuonNumbers& a, const float* direction, std::int64_t begin, 
   });
 }
 
-double sum_of_squares(const float* x, std::int64_t begin, std::int64_t end) {
-  return sum_wide(begin, end, [&](auto d, std::int64_t i) HWY_ATTR {
-    const auto v = load_wide(d, x + i);
-    return hn::Mul(v, v);
-  });
-}
-
 // to may be from
 void divide(const float* from, float* to, double by, std::int64_t begin, std::int64_t end) {
   for_wide(begin, end, [&](auto d, std::int64_t i) HWY_ATTR {

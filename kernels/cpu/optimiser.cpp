@@ -36,13 +36,6 @@ HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
 namespace {
 
-double sum_squares(const float* x, std::int64_t begin, std::int64_t end) {
-  return sum_wide(begin, end, [&](auto d, std::int64_t i) HWY_ATTR {
-    const auto v = load_wide(d, x + i);
-    return hn::Mul(v, v);
-  });
-}
-
 // The same bits on every instruction set: no fused multiplications.
 double adamw(const AdamWNumbers& a, std::int64_t begin, std::int64_t end) {
   return sum_wide(begin, end, [&](auto d, std::int64_t i) HWY_ATTR {
@@ -90,7 +83,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stacklab::cpu {
 
-HWY_EXPORT(sum_squares);
+HWY_EXPORT(sum_of_squares);
 HWY_EXPORT(adamw);
 HWY_EXPORT(scale_all);
 HWY_EXPORT(narrow_all);
@@ -98,7 +91,7 @@ HWY_EXPORT(widen_all);
 
 void run(const op::SumSquares& o, const KernelContext& context) {
   *o.out.as<double>() = sum_over_blocks(context, o.g.size(), 0.3, [&](std::int64_t begin, std::int64_t end) {
-    return HWY_DYNAMIC_DISPATCH(sum_squares)(o.g.as<float>(), begin, end);
+    return HWY_DYNAMIC_DISPATCH(sum_of_squares)(o.g.as<float>(), begin, end);
   });
 }
 

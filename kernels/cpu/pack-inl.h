@@ -65,8 +65,7 @@ struct SwigluGradSource {
     const auto g = load_stored(d, du, r * f + i);
     if (!of_gate) return hn::Mul(hn::Mul(g, gate), s);
     const auto up = load_stored(d, gate_up, r * 2 * f + f + i);
-    const auto slope = hn::MulAdd(hn::Mul(gate, s), hn::Sub(hn::Set(d, 1.0f), s), s);
-    return hn::Mul(hn::Mul(g, up), slope);
+    return hn::Mul(hn::Mul(g, up), silu_slope(d, gate, s));
   }
 };
 

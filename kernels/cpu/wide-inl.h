@@ -63,6 +63,13 @@ HWY_INLINE double sum_wide(std::int64_t begin, std::int64_t end, F&& f) {
   return sum;
 }
 
+inline double sum_of_squares(const float* x, std::int64_t begin, std::int64_t end) {
+  return sum_wide(begin, end, [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto v = load_wide(d, x + i);
+    return hn::Mul(v, v);
+  });
+}
+
 }  // namespace stacklab::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
