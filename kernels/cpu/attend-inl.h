@@ -39,6 +39,26 @@ HWY_INLINE FloatVec soft_cap_of(FloatVec logit, float cap) {
   return hn::Mul(hn::Set(d, cap), tanh(d, hn::Mul(logit, hn::Set(d, 1 / cap))));
 }
 
+// c[rows, cols] (or c +=) = a b, where b and c may be written and read up to a whole vector beyond cols.
+template <int stride>
+HWY_INLINE void multiply(int rows, std::int64_t depth, const float* a, std::int64_t a_stride, const float* b,
+                         std::int64_t ldb, std::int64_t cols, float* c, std::int64_t ldc, bool more) {
+  const auto index = static_cast<std::size_t>(rows - 1);
+  for (std::int64_t j = 0; j < cols; j += tile_cols) {
+    const TileFunction function = cols - j > lanes ? tiles<stride>[index] : narrow_tiles<stride>[index];
+    function(depth, a, a_stride, b + j, ldb, c + j, ldc, more ? c + j : nullptr, ldc);
+  }
+}
+
+// c[rows, cols] = a b with b in panels.
+template <int stride>
+HWY_INLINE void multiply_panels(int rows, std::int64_t depth, const float* a, const float* b, std::int64_t cols,
+                                float* c, std::int64_t ldc) {
+  const TileFunction function = tiles<stride>[static_cast<std::size_t>(rows - 1)];
+  for (std::int64_t j = 0; j < cols; j += tile_cols, b += depth * tile_cols)
+    function(depth, a, 1, b, tile_cols, c + j, ldc, nullptr, 0);
+}
+
 // The keys begin .. end that a row sees, within a block.
 struct Span {
   std::int64_t begin, end;
@@ -137,7 +157,7 @@ void attend_block(const QueryBlock& x, const float* q, float* o, Softmax& softma
   alignas(64) float correction[panel_slots];
   Span spans[tile_rows];
   const Panels panels(x.rows);
-  const std::int64_t end = x.last + x.rows, panel_floats = x.head_dim * tile_cols;
+  const std::int64_t end = x.last + x.rows;
   for (std::int64_t k0 = x.oldest(0) / key_block * key_block; k0 < end; k0 += key_block)
     for (std::int64_t p = 0; p < panels.count; ++p) {
       const std::int64_t r0 = panels.begin(p), r1 = panels.begin(p + 1), oldest = x.oldest(r0);
@@ -145,11 +165,8 @@ void attend_block(const QueryBlock& x, const float* q, float* o, Softmax& softma
       if (first >= behind) continue;
       const int rows = static_cast<int>(r1 - r0);
       const std::int64_t c0 = (first - k0) / tile_cols * tile_cols, c1 = round_up_to(behind - k0, tile_cols);
-      const TileFunction function = tiles<wide_stride>[static_cast<std::size_t>(rows - 1)];
-      const float* a = q + r0 * wide_stride;
-      for (std::int64_t c = c0; c < c1; c += tile_cols)
-        function(x.head_dim, a, 1, x.k_panels + (k0 + c) / tile_cols * panel_floats, tile_cols, s + c, wide_stride,
-                 nullptr, 0);
+      multiply_panels<wide_stride>(rows, x.head_dim, q + r0 * wide_stride, x.k_panels + (k0 + c0) * x.head_dim, c1 - c0,
+                                   s + c0, wide_stride);
       for (int i = 0; i < rows; ++i) {
         const std::int64_t span_end = std::min(x.last + r0 + i + 1 - k0, behind - k0);
         const std::int64_t span_begin = std::max(c0, x.oldest(r0 + i) - k0);
@@ -166,9 +183,8 @@ void attend_block(const QueryBlock& x, const float* q, float* o, Softmax& softma
           for (std::int64_t c = 0; c < x.v_dim; c += lanes)
             hn::StoreU(hn::Mul(factor, hn::LoadU(d, out + i * wide_stride + c)), d, out + i * wide_stride + c);
         }
-      for (std::int64_t c = 0; c < x.v_dim; c += tile_cols)
-        function(behind - k0 - c0, s + c0, 1, x.v + (k0 + c0) * x.v_width + c, x.v_width, out + c, wide_stride,
-                 more ? out + c : nullptr, wide_stride);
+      multiply<wide_stride>(rows, behind - k0 - c0, s + c0, 1, x.v + (k0 + c0) * x.v_width, x.v_width, x.v_dim, out,
+                            wide_stride, more);
     }
 }
 
@@ -215,10 +231,11 @@ HWY_INLINE void softmax_backward_row(float* p, float* dp, Span span, std::int64_
   }
 }
 
-// dk, dv: rows of width, v_width; `more` adds to them. dq: rows of stride ld_dq, to which scale * ... is added.
+// dk, dv: rows of width, v_width. dq: rows ld_dq apart, without padding, scaled. Results are added to what is there
+// where there is more.
 template <bool capped>
-void attend_block_backward(const SquareBlock& x, float scale, float* dq, std::int64_t ld_dq, float* dk, float* dv,
-                           bool more) {
+void attend_block_backward(const SquareBlock& x, float scale, float* dq, std::int64_t ld_dq, bool more_dq, float* dk,
+                           float* dv, bool more) {
   alignas(64) float p[square_block * square_stride];
   alignas(64) float dp[square_block * square_stride];
   alignas(64) float a[tile_rows * wide_stride];
@@ -229,13 +246,12 @@ void attend_block_backward(const SquareBlock& x, float scale, float* dq, std::in
     const int rows = static_cast<int>(r1 - r0);
     const std::int64_t begin = x.span(r0).begin, end = x.span(r1 - 1).end;
     const std::int64_t c0 = begin / tile_cols * tile_cols, c1 = round_up_to(end, tile_cols);
-    const TileFunction wide = tiles<wide_stride>[static_cast<std::size_t>(rows - 1)];
     const auto product = [&](const float* from, std::int64_t depth, std::int64_t width, const float* b_panels,
-                             float* to) {
-      for (int i = 0; i < rows; ++i)
-        std::copy(from + (r0 + i) * width, from + (r0 + i) * width + depth, a + i * wide_stride);
-      for (std::int64_t c = c0; c < c1; c += tile_cols)
-        wide(depth, a, 1, b_panels + c * depth, tile_cols, to + r0 * square_stride + c, square_stride, nullptr, 0);
+                             float* to) HWY_ATTR {
+      // With a distance that the tile knows.
+      for (int i = 0; i < rows; ++i) copy_row(from + (r0 + i) * width, width, a + i * wide_stride);
+      multiply_panels<wide_stride>(rows, depth, a, b_panels + c0 * depth, c1 - c0, to + r0 * square_stride + c0,
+                                   square_stride);
     };
     product(x.q, x.head_dim, x.width, x.k_panels, p);
     product(x.dout, x.v_dim, x.v_width, x.v_panels, dp);
@@ -243,10 +259,9 @@ void attend_block_backward(const SquareBlock& x, float scale, float* dq, std::in
       softmax_backward_row<capped>(p + (r0 + i) * square_stride, dp + (r0 + i) * square_stride, x.span(r0 + i), c0, c1,
                                    x.keys, x.soft_cap, x.lse[r0 + i], x.mean[r0 + i]);
     if (begin >= end) continue;
-    const TileFunction square = tiles<square_stride>[static_cast<std::size_t>(rows - 1)];
-    for (std::int64_t c = 0; c < x.head_dim; c += tile_cols)
-      square(end - c0, dp + r0 * square_stride + c0, 1, x.k + c0 * x.width + c, x.width, sums + c, x.width, nullptr, 0);
-    for (int i = 0; i < rows; ++i) add_row(sums + i * x.width, scale, x.head_dim, dq + (r0 + i) * ld_dq);
+    multiply<square_stride>(rows, end - c0, dp + r0 * square_stride + c0, 1, x.k + c0 * x.width, x.width, x.head_dim,
+                            sums, x.width, false);
+    for (int i = 0; i < rows; ++i) put_row(sums + i * x.width, scale, x.head_dim, dq + (r0 + i) * ld_dq, more_dq);
   }
 
   const Panels keys(x.keys);
@@ -255,17 +270,11 @@ void attend_block_backward(const SquareBlock& x, float scale, float* dq, std::in
     // The queries that see any of these keys.
     const std::int64_t r0 = std::clamp<std::int64_t>(m0 - x.last, 0, x.rows);
     const std::int64_t r1 = x.window > 0 ? std::clamp<std::int64_t>(m1 - 1 - x.last + x.window, r0, x.rows) : x.rows;
-    const TileFunction function = tiles<1>[static_cast<std::size_t>(m1 - m0 - 1)];
-    for (std::int64_t c = 0; c < x.v_dim; c += tile_cols) {
-      float* to = dv + m0 * x.v_width + c;
-      function(r1 - r0, p + r0 * square_stride + m0, square_stride, x.dout + r0 * x.v_width + c, x.v_width, to,
-               x.v_width, more ? to : nullptr, x.v_width);
-    }
-    for (std::int64_t c = 0; c < x.head_dim; c += tile_cols) {
-      float* to = dk + m0 * x.width + c;
-      function(r1 - r0, dp + r0 * square_stride + m0, square_stride, x.q + r0 * x.width + c, x.width, to, x.width,
-               more ? to : nullptr, x.width);
-    }
+    const int rows = static_cast<int>(m1 - m0);
+    multiply<1>(rows, r1 - r0, p + r0 * square_stride + m0, square_stride, x.dout + r0 * x.v_width, x.v_width, x.v_dim,
+                dv + m0 * x.v_width, x.v_width, more);
+    multiply<1>(rows, r1 - r0, dp + r0 * square_stride + m0, square_stride, x.q + r0 * x.width, x.width, x.head_dim,
+                dk + m0 * x.width, x.width, more);
   }
 }
 

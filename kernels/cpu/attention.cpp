@@ -177,7 +177,11 @@ void forward(const AttentionCall<E>& call, const KernelContext& context) {
 // A block of queries and one of keys; the query heads that share a key-value head go together.
 struct BackwardItem {
   std::int64_t document, i, j, kv;
+  bool more_q, more_k;  // whether an earlier round has been there
 };
+
+// Whether every block of queries meets the keys of its own place, so that gradients need not be cleared first.
+bool is_square(const Documents& docs) { return docs.cu_q == docs.cu_k && docs.window == 0; }
 
 // Calls f(item, nanoseconds) for the pairs of round c. In a document of n blocks they are i + j = c (mod n): each block
 // of queries and of keys occurs once, so that all of a round may run at the same time, and rounds are alike in work.
@@ -195,7 +199,11 @@ void for_round(const AttentionSizes& s, const Documents& docs, std::int64_t c, F
         const std::int64_t behind = docs.last_key(e, i1 - 1) + 1;
         if (j0 >= j1 || behind <= j0 || docs.first_key(e, i0) >= j1) continue;
         const std::int64_t pairs = (i1 - i0) * (j1 - j0) / (docs.last_key(e, i0) < j1 - 1 ? 2 : 1);
-        f(BackwardItem{e, i, j, kv}, s.q_heads / s.k_heads * pairs * (s.head_dim + s.v_dim) / 30);
+        // Where i >= j, block i comes first in round 0 or i, as queries, and in round 0 or 2 i - n, as keys.
+        const bool square = is_square(docs);
+        const bool more_q = !square || c > (2 * i >= n ? 0 : i),
+                   more_k = !square || c > std::max<std::int64_t>(0, 2 * j - n);
+        f(BackwardItem{e, i, j, kv, more_q, more_k}, s.q_heads / s.k_heads * pairs * (s.head_dim + s.v_dim) / 30);
       }
     }
 }
@@ -236,7 +244,7 @@ void backward(const AttentionCall<E>& call, const KernelContext& context) {
         means[h * s.q_rows + t] = dot_rows(out.at, dout.at, v_width);
       }
     }
-    clear_queries(begin, end);
+    if (!is_square(docs)) clear_queries(begin, end);
   };
   const auto prepare_keys = [&](std::int64_t e, std::int64_t j0, std::int64_t keys) {
     const PaddedGain gain(call.k_gain, s.head_dim, width);
@@ -252,7 +260,7 @@ void backward(const AttentionCall<E>& call, const KernelContext& context) {
       pack_key_panels(rows, width, keys, s.head_dim, k_panels + h * s.panels(s.head_dim) + panel * s.head_dim);
       pack_key_panels(v_rows, v_width, keys, s.v_dim, v_panels + h * s.panels(s.v_dim) + panel * s.v_dim);
     }
-    clear_keys(first, first + keys);
+    if (!is_square(docs)) clear_keys(first, first + keys);
   };
   const std::int64_t each = (s.rope ? width / 2 : 0) + (s.q_heads + s.k_heads) * (width + v_width) / 2;
   run_shares(context, preparation_list(call, each), [&](const PreparationItem& item) {
@@ -295,11 +303,11 @@ void backward(const AttentionCall<E>& call, const KernelContext& context) {
                           .window = docs.window,
                           .soft_cap = static_cast<float>(call.soft_cap)};
       const auto go = call.soft_cap == 0 ? attend_block_backward<false> : attend_block_backward<true>;
-      go(x, static_cast<float>(call.scale), call.dq.at(first_q, h), call.dq.stride, dk, dv, g > 0);
+      go(x, static_cast<float>(call.scale), call.dq.at(first_q, h), call.dq.stride, item.more_q, dk, dv, g > 0);
     }
     for (std::int64_t j = 0; j < keys; ++j) {
-      add_row(dk + j * width, 1, s.head_dim, call.dk.at(first_k + j, kv));
-      add_row(dv + j * v_width, 1, s.v_dim, call.dv.at(first_k + j, kv));
+      put_row(dk + j * width, 1, s.head_dim, call.dk.at(first_k + j, kv), item.more_k);
+      put_row(dv + j * v_width, 1, s.v_dim, call.dv.at(first_k + j, kv), item.more_k);
     }
   };
   std::int64_t rounds = 0;

@@ -20,8 +20,8 @@ inline constexpr std::int64_t widest_panel = 32;   // keys beside one another, o
 
 constexpr std::int64_t round_up_to(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 constexpr std::int64_t blocks_of(std::int64_t n, std::int64_t block) { return (n + block - 1) / block; }
-// Floats of a head's row in work.
-constexpr std::int64_t row_width(std::int64_t head_dim) { return round_up_to(head_dim, widest_panel); }
+// Floats of a head's row in work: whole vectors of any instruction set.
+constexpr std::int64_t row_width(std::int64_t head_dim) { return round_up_to(head_dim, 16); }
 
 // Documents of queries and keys.
 struct Documents {

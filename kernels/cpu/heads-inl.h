@@ -66,6 +66,16 @@ HWY_INLINE void add_row(const float* from, float factor, std::int64_t n, float* 
   }
 }
 
+HWY_INLINE void put_row(const float* from, float factor, std::int64_t n, float* to, bool more) {
+  more ? add_row(from, factor, n, to) : narrow_row(from, factor, n, to);
+}
+
+// Both rows padded.
+HWY_INLINE void copy_row(const float* from, std::int64_t padded, float* to) {
+  const FloatTag d;
+  for (std::int64_t i = 0; i < padded; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+}
+
 // Both rows padded.
 HWY_INLINE float dot_rows(const float* a, const float* b, std::int64_t padded) {
   const FloatTag d;
@@ -109,18 +119,122 @@ HWY_INLINE void rotate_row(const float* from, const float* angles, float directi
   for (std::int64_t i = n; i < width; ++i) to[i] = 0;
 }
 
-HWY_INLINE float inverse_rms(const float* row, std::int64_t n, std::int64_t width, double eps) {
-  return 1.0f / std::sqrt(dot_rows(row, row, width) / static_cast<float>(n) + static_cast<float>(eps));
+HWY_INLINE float inverse_rms(float sum_of_squares, std::int64_t n, double eps) {
+  return 1.0f / std::sqrt(sum_of_squares / static_cast<float>(n) + static_cast<float>(eps));
+}
+
+// Halves of a head as pairs of vectors (i, i + n / 2), in registers: for widths whose half is a number of whole
+// vectors.
+template <class D>
+struct Pair {
+  hn::Vec<D> first, second;
+
+  template <class E>
+  static HWY_INLINE Pair load(const E* row, std::int64_t i, std::int64_t half) {
+    return {load_as_float(D(), row + i), load_as_float(D(), row + half + i)};
+  }
+  template <class E>
+  HWY_INLINE void store(E* row, std::int64_t i, std::int64_t half) const {
+    store_as(D(), first, row + i), store_as(D(), second, row + half + i);
+  }
+  HWY_INLINE Pair times(Pair o) const { return {hn::Mul(first, o.first), hn::Mul(second, o.second)}; }
+  HWY_INLINE Pair times(hn::Vec<D> v) const { return {hn::Mul(first, v), hn::Mul(second, v)}; }
+  // sum + what both halves of a product add up to
+  HWY_INLINE hn::Vec<D> dot(Pair o, hn::Vec<D> sum) const {
+    return hn::MulAdd(first, o.first, hn::MulAdd(second, o.second, sum));
+  }
+  // angles: a pair of cosine and sine
+  HWY_INLINE Pair rotated(Pair angles) const {
+    return {hn::NegMulAdd(second, angles.second, hn::Mul(first, angles.first)),
+            hn::MulAdd(first, angles.second, hn::Mul(second, angles.first))};
+  }
+  HWY_INLINE Pair turned_back(Pair angles) const {
+    return {hn::MulAdd(second, angles.second, hn::Mul(first, angles.first)),
+            hn::NegMulAdd(first, angles.second, hn::Mul(second, angles.first))};
+  }
+};
+
+template <class D>
+HWY_INLINE float sum_of(D d, hn::Vec<D> v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
+template <class D, class E>
+HWY_INLINE void prepare_halves(D d, const E* raw, const float* gain, double eps, const float* angles, float scale,
+                               std::int64_t n, std::int64_t width, float* to) {
+  using P = Pair<D>;
+  const std::int64_t half = n / 2, step = static_cast<std::int64_t>(hn::Lanes(d));
+  float factor = scale;
+  if (gain) {
+    auto squares = hn::Zero(d);
+    for (std::int64_t i = 0; i < half; i += step) {
+      const P x = P::load(raw, i, half);
+      squares = x.dot(x, squares);
+    }
+    factor *= inverse_rms(sum_of(d, squares), n, eps);
+  }
+  for (std::int64_t i = 0; i < half; i += step) {
+    P x = P::load(raw, i, half).times(hn::Set(d, factor));
+    if (gain) x = x.times(P::load(gain, i, half));
+    if (angles) x = x.rotated(P::load(angles, i, width / 2));
+    x.store(to, i, half);
+  }
+  for (std::int64_t i = n; i < width; i += step) hn::StoreU(hn::Zero(d), d, to + i);
+}
+
+template <class D, class E>
+HWY_INLINE void prepare_halves_backward(D d, const float* dprepared, const E* raw, const float* gain, double eps,
+                                        const float* angles, std::int64_t n, std::int64_t width, float* dgain,
+                                        E* draw) {
+  using P = Pair<D>;
+  const std::int64_t half = n / 2, step = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto gradient = [&](std::int64_t i) HWY_ATTR {
+    const P g = P::load(dprepared, i, half);
+    return angles ? g.turned_back(P::load(angles, i, width / 2)) : g;
+  };
+  if (!gain) {
+    for (std::int64_t i = 0; i < half; i += step) gradient(i).store(draw, i, half);
+    return;
+  }
+  auto squares = hn::Zero(d), shared = hn::Zero(d);
+  for (std::int64_t i = 0; i < half; i += step) {
+    const P x = P::load(raw, i, half);
+    squares = x.dot(x, squares);
+    shared = gradient(i).times(P::load(gain, i, half)).dot(x, shared);
+  }
+  const float r = inverse_rms(sum_of(d, squares), n, eps);
+  const auto vr = hn::Set(d, r), projection = hn::Set(d, sum_of(d, shared) * r * r * r / static_cast<float>(n));
+  for (std::int64_t i = 0; i < half; i += step) {
+    const P x = P::load(raw, i, half), g = gradient(i), scaled = g.times(P::load(gain, i, half)).times(vr);
+    const P sums = P::load(dgain, i, half), own = g.times(x);
+    P{hn::MulAdd(own.first, vr, sums.first), hn::MulAdd(own.second, vr, sums.second)}.store(dgain, i, half);
+    P{hn::NegMulAdd(x.first, projection, scaled.first), hn::NegMulAdd(x.second, projection, scaled.second)}.store(
+        draw, i, half);
+  }
+}
+
+// Calls f(tag) with the widest vectors that both halves of a head of n consist of; false where there are none.
+template <class F>
+HWY_INLINE bool with_halves(std::int64_t n, F&& f) {
+  if (n % 8 != 0) return false;
+  if (lanes >= 16 && n % 32 == 0)
+    f(hn::CappedTag<float, 16>());
+  else if (lanes >= 8 && n % 16 == 0)
+    f(hn::CappedTag<float, 8>());
+  else
+    f(hn::CappedTag<float, 4>());
+  return true;
 }
 
 // to = scale * the head as attention multiplies it. gain (padded) and angles are null where there are none.
 template <class E>
 HWY_INLINE void prepare_head(const E* raw, const float* gain, double eps, const float* angles, float scale,
                              std::int64_t n, std::int64_t width, float* to) {
+  if (with_halves(n, [&](auto d) HWY_ATTR { prepare_halves(d, raw, gain, eps, angles, scale, n, width, to); })) return;
   const FloatTag d;
   HeadRow x, y;
   widen_row(raw, n, x.at, width + lanes);
-  const float factor = gain ? scale * inverse_rms(x.at, n, width, eps) : scale;
+  const float factor = gain ? scale * inverse_rms(dot_rows(x.at, x.at, width), n, eps) : scale;
   float* scaled = angles ? y.at : x.at;
   for (std::int64_t i = 0; i < width; i += lanes) {
     auto v = hn::Mul(hn::LoadU(d, x.at + i), hn::Set(d, factor));
@@ -131,13 +245,18 @@ HWY_INLINE void prepare_head(const E* raw, const float* gain, double eps, const 
     hn::StoreU(hn::Zero(d), d, y.at + width);
     rotate_row(y.at, angles, 1, n, width, x.at);
   }
-  for (std::int64_t i = 0; i < width; i += lanes) hn::StoreU(hn::LoadU(d, x.at + i), d, to + i);
+  copy_row(x.at, width, to);
 }
 
 // The gradient of the raw head from that of the prepared one (without its scale); dgain (padded) gathers the gain's.
+// draw may be dprepared.
 template <class E>
 HWY_INLINE void prepare_head_backward(const float* dprepared, const E* raw, const float* gain, double eps,
                                       const float* angles, std::int64_t n, std::int64_t width, float* dgain, E* draw) {
+  if (with_halves(n, [&](auto d) HWY_ATTR {
+        prepare_halves_backward(d, dprepared, raw, gain, eps, angles, n, width, dgain, draw);
+      }))
+    return;
   const FloatTag d;
   HeadRow turned, x, product;
   float* g = turned.at;
@@ -149,7 +268,7 @@ HWY_INLINE void prepare_head_backward(const float* dprepared, const E* raw, cons
   }
   if (!gain) return narrow_row(g, 1, n, draw);
   widen_row(raw, n, x.at, width);
-  const float r = inverse_rms(x.at, n, width, eps);
+  const float r = inverse_rms(dot_rows(x.at, x.at, width), n, eps);
   const auto vr = hn::Set(d, r);
   for (std::int64_t i = 0; i < width; i += lanes) {
     const auto grad = hn::LoadU(d, g + i);

@@ -33,51 +33,53 @@ using TileFunction = void (*)(std::int64_t depth, const float* a, std::int64_t a
                               std::int64_t ld_base);
 
 // Rows of A lie row_stride apart, and depth is contiguous (a_stride is 1); or, with row_stride 1, rows are contiguous.
-template <int rows, int row_stride>
+template <int rows, int row_stride, int vectors = tile_vectors>
 HWY_NOINLINE void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_stride,
                        const float* HWY_RESTRICT b, std::int64_t b_stride, float* c, std::int64_t ldc,
                        const float* base, std::int64_t ld_base) {
   const FloatTag d;
   const std::int64_t step = row_stride == 1 ? a_stride : 1;
-  FloatVec sum[rows][tile_vectors];
+  FloatVec sum[rows][vectors];
   // C arrives while the product is made.
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
-    for (int j = 0; j < tile_cols; j += 16) __builtin_prefetch(c + i * ldc + j, 1);
+    for (int j = 0; j < vectors * lanes; j += 16) __builtin_prefetch(c + i * ldc + j, 1);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
-    for (int j = 0; j < tile_vectors; ++j) sum[i][j] = hn::Zero(d);
+    for (int j = 0; j < vectors; ++j) sum[i][j] = hn::Zero(d);
   for (std::int64_t k = 0; k < depth; ++k, a += step, b += b_stride) {
-    FloatVec y[tile_vectors];
+    FloatVec y[vectors];
 #pragma GCC unroll 2
-    for (int j = 0; j < tile_vectors; ++j) y[j] = hn::LoadU(d, b + j * lanes);
+    for (int j = 0; j < vectors; ++j) y[j] = hn::LoadU(d, b + j * lanes);
     hwy::Prefetch(b + 8 * b_stride);
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
       const FloatVec x = hn::Set(d, a[i * row_stride]);
 #pragma GCC unroll 2
-      for (int j = 0; j < tile_vectors; ++j) sum[i][j] = hn::MulAdd(x, y[j], sum[i][j]);
+      for (int j = 0; j < vectors; ++j) sum[i][j] = hn::MulAdd(x, y[j], sum[i][j]);
     }
   }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
-    for (int j = 0; j < tile_vectors; ++j) {
+    for (int j = 0; j < vectors; ++j) {
       FloatVec v = sum[i][j];
       if (base) v = hn::Add(hn::LoadU(d, base + i * ld_base + j * lanes), v);
       hn::StoreU(v, d, c + i * ldc + j * lanes);
     }
 }
 
-template <int row_stride, int... rows>
+template <int row_stride, int vectors, int... rows>
 constexpr std::array<TileFunction, sizeof...(rows)> tile_table(std::integer_sequence<int, rows...>) {
-  return {tile<rows + 1, row_stride>...};
+  return {tile<rows + 1, row_stride, vectors>...};
 }
-// tiles<row_stride>[r - 1] makes a tile of r rows.
+// tiles<row_stride>[r - 1] makes a tile of r rows; narrow_tiles one of half the columns.
 template <int row_stride>
-inline constexpr auto tiles = tile_table<row_stride>(std::make_integer_sequence<int, tile_rows>());
+inline constexpr auto tiles = tile_table<row_stride, tile_vectors>(std::make_integer_sequence<int, tile_rows>());
+template <int row_stride>
+inline constexpr auto narrow_tiles = tile_table<row_stride, 1>(std::make_integer_sequence<int, tile_rows>());
 
 // A tile that may be narrower than tile_cols: only cols columns of c and base are touched.
 HWY_INLINE void tile_at(TileFunction function, int rows, std::int64_t cols, std::int64_t depth, const float* a,
