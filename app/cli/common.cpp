@@ -30,23 +30,27 @@ std::filesystem::path workspace_of(const Common& common) {
   return from_environment != nullptr && *from_environment != '\0' ? from_environment : "workspace";
 }
 
-Result<RunConfig> config_of(const std::string& file, const Common& common) {
-  Result<RunConfig> config = load_config(file);
-  if (!config) return config;
+Status apply_common(RunConfig& config, const Common& common) {
   const auto apply = [&config](const std::string& option, const std::string& assignment) -> Status {
-    Status changed = set_field(*config, assignment);
+    Status changed = set_field(config, assignment);
     if (!changed) changed.error().what = fmt::format("{}: {}", option, changed.error().what);
     return changed;
   };
   for (const std::string& assignment : common.set)
-    if (Status s = apply("--set", assignment); !s) return tl::unexpected(s.error());
+    if (Status s = apply("--set", assignment); !s) return s;
   if (!common.device.empty())
-    if (Status s = apply("--device", "run.device=" + common.device); !s) return tl::unexpected(s.error());
+    if (Status s = apply("--device", "run.device=" + common.device); !s) return s;
   if (common.threads)
-    if (Status s = apply("--threads", fmt::format("run.threads={}", *common.threads)); !s)
-      return tl::unexpected(s.error());
+    if (Status s = apply("--threads", fmt::format("run.threads={}", *common.threads)); !s) return s;
   if (common.seed)
-    if (Status s = apply("--seed", fmt::format("train.seed={}", *common.seed)); !s) return tl::unexpected(s.error());
+    if (Status s = apply("--seed", fmt::format("train.seed={}", *common.seed)); !s) return s;
+  return {};
+}
+
+Result<RunConfig> config_of(const std::string& file, const Common& common) {
+  Result<RunConfig> config = load_config(file);
+  if (!config) return config;
+  if (Status s = apply_common(*config, common); !s) return tl::unexpected(s.error());
   return config;
 }
 

@@ -16,7 +16,9 @@ std::vector<Argument> common_arguments(Common& common);
 // --workspace, else $STACKLAB_WORKSPACE, else ./workspace.
 std::filesystem::path workspace_of(const Common& common);
 
-// The config of a file with --set, --device, --threads and --seed applied, in this order.
+// --set, --device, --threads and --seed, in this order.
+Status apply_common(RunConfig& config, const Common& common);
+// The config of a file with these applied.
 Result<RunConfig> config_of(const std::string& file, const Common& common);
 
 // A measured number, or null when it was not measured. NaN counts as measured where the caller says so by giving it.

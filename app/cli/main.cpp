@@ -58,8 +58,8 @@ int run(const std::vector<std::string>& words) {
                        "Stacklab: train, look at and ship small language models",
                        "stacklab train experiments/first-run.json --workspace workspace",
                        {},
-                       {bench_verb(), corpus_verb(), doctor_verb(), params_verb(), plan_verb(), runs_verb(),
-                        stop_verb(), train_verb()},
+                       {bench_verb(), corpus_verb(), doctor_verb(), params_verb(), pause_verb(), plan_verb(),
+                        resume_verb(), runs_verb(), stop_verb(), train_verb()},
                        {},
                        {}};
     const Result<Parsed> parsed = parse(program, everywhere, words);

@@ -1,250 +1,41 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "app/cli/common.h"
-#include "app/cli/console.h"
-#include "app/cli/progress.h"
-#include "app/cli/signals.h"
-#include "engine/base/text.h"
-#include "engine/config/config_io.h"
-#include "engine/service/job_service.h"
-#include "engine/service/model_facts.h"
+#include "app/cli/run_job.h"
 
 namespace stacklab::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr double look_every = 0.1;  // seconds between looks at the job
-constexpr int reads_every = 5;      // looks between reads of the store
-
 struct Options {
   std::string config;
   bool resume = false;
-  std::optional<std::int64_t> max_steps;
-  std::string fallback_corpus;
-  std::string trace;
-  std::optional<std::int64_t> trace_steps;
+  JobOptions job;
 };
-
-std::optional<double> known(double value) { return std::isnan(value) ? std::nullopt : std::optional(value); }
-
-// What stands beside the bar, from the store, as anybody else would see it.
-class Figures {
- public:
-  explicit Figures(JobService& service) {
-    if (Result<std::unique_ptr<StoreReader>> reader = service.reader()) reader_ = std::move(*reader);
-  }
-  std::string of(const RunId& id) {
-    if (reader_ == nullptr || id.empty()) return {};
-    const Result<RunSummary> run = reader_->run(id);
-    if (!run || !run->last_loss) return text_;
-    text_ = "loss " + loss_text(run->last_loss);
-    if (run->val_loss) text_ += ", validation " + loss_text(run->val_loss);
-    return text_;
-  }
-
- private:
-  std::unique_ptr<StoreReader> reader_;
-  std::string text_;
-};
-
-// Follows a job to its end. Ctrl-C asks it to stop, once.
-JobOutcome follow(JobService& service, std::int64_t job, const std::string& name, std::int64_t max_steps,
-                  Console& console) {
-  const StopSignals signals;
-  ProgressDisplay display(name, console.quiet());
-  Figures figures(service);
-  std::string beside;
-  bool asked = false;
-  for (int look = 0;; ++look) {
-    if (std::optional<JobOutcome> outcome = service.wait(job, look_every)) return *outcome;
-    if (StopSignals::requested() && !asked) {
-      asked = true;
-      service.stop_job(job);
-      console.note("Stopping: the step is finished and a checkpoint written. Ctrl-C again ends at once.");
-    }
-    for (const std::shared_ptr<const JobSnapshot>& snapshot : service.jobs()) {
-      if (snapshot->job != job) continue;
-      if (look % reads_every == 0) beside = figures.of(snapshot->run);
-      Progress shown = snapshot->progress;
-      if (shown.phase == "training" && max_steps > 0) shown.total = std::min(shown.total, max_steps);
-      display.show(shown, beside);
-    }
-  }
-}
-
-struct Stored {
-  std::string name;
-  RunId id;
-  fs::path folder;
-  std::int64_t total_steps = 0;
-};
-
-Stored stored_run(JobService& service, const JobOutcome& outcome, const RunConfig& config) {
-  Stored stored{config.name, outcome.run, {}, config.steps()};
-  if (outcome.run.empty()) return stored;
-  const Result<std::unique_ptr<StoreReader>> reader = service.reader();
-  if (!reader) return stored;
-  if (const Result<RunSummary> run = (*reader)->run(outcome.run)) {
-    stored.name = run->name;
-    stored.folder = service.workspace() / "runs" / run->folder;
-    stored.total_steps = run->total_steps;
-  }
-  return stored;
-}
-
-// One line that says what was learnt.
-std::string learnt(const JobOutcome& o, const Stored& run) {
-  std::string text =
-      fmt::format("{} ({}): loss {} to {}", run.name, run.id, loss_text(known(o.first_loss)), loss_text(known(o.loss)));
-  if (const auto validation = known(o.val_loss)) text += fmt::format(", validation {}", loss_text(validation));
-  if (const auto entropy = known(o.unigram_entropy); entropy && *entropy > 0)
-    text += fmt::format(" (counting letters gives {})", loss_text(entropy));
-  return text + fmt::format(", {} steps in {}, stored in {}", format_integer(o.steps), format_duration(o.seconds),
-                            run.folder.string());
-}
-
-// What each operation of the traced steps cost; the last row is what was none.
-std::string trace_table(const TraceSummary& trace) {
-  std::vector<std::vector<std::string>> rows = {{"operation", "calls", "seconds", "GFLOP/s", "GB/s", "share"}};
-  double inside = 0;
-  const auto share = [&](double seconds) { return fmt::format("{:.1f} %", 100 * seconds / trace.seconds); };
-  for (const OperationTotal& o : trace.operations) {
-    inside += o.seconds;
-    rows.push_back({o.op, format_integer(o.calls), fmt::format("{:.4f}", o.seconds),
-                    fmt::format("{:.1f}", o.flops / o.seconds * 1e-9),
-                    fmt::format("{:.1f}", o.bytes / o.seconds * 1e-9), share(o.seconds)});
-  }
-  rows.push_back(
-      {"outside of them", "", fmt::format("{:.4f}", trace.seconds - inside), "", "", share(trace.seconds - inside)});
-  return fmt::format("Steps {} to {} took {:.4f} s; the trace is in {}\n", trace.first_step, trace.last_step,
-                     trace.seconds, trace.file) +
-         table(rows, {false, true, true, true, true, true});
-}
-
-void write_trace(JsonWriter& w, const TraceSummary& trace) {
-  w.key("trace");
-  w.begin_object();
-  w.member("file", trace.file);
-  w.member("first_step", trace.first_step);
-  w.member("last_step", trace.last_step);
-  w.member("seconds", trace.seconds);
-  w.key("operations");
-  w.begin_array();
-  for (const OperationTotal& o : trace.operations) {
-    w.begin_object();
-    w.member("op", o.op);
-    w.member("calls", o.calls);
-    w.member("seconds", o.seconds);
-    w.member("flops", o.flops);
-    w.member("bytes", o.bytes);
-    w.member("gflop_per_second", o.flops / o.seconds * 1e-9);
-    w.member("gbyte_per_second", o.bytes / o.seconds * 1e-9);
-    w.member("share", o.seconds / trace.seconds);
-    w.end_object();
-  }
-  w.end_array();
-  w.end_object();
-}
-
-std::string as_json(const JobOutcome& o, const Stored& run, const fs::path& workspace) {
-  JsonWriter w(2);
-  w.begin_object();
-  w.member("run", run.id);
-  w.member("name", run.name);
-  w.member("state", to_string(o.state));
-  w.member("already_finished", o.already_finished);
-  w.member("steps", o.steps);
-  w.member("total_steps", run.total_steps);
-  w.member("tokens", o.tokens);
-  member_or_null(w, "first_loss", known(o.first_loss));
-  // A loss that was measured and is not a number shows as "nan".
-  w.member("loss", o.loss);
-  member_or_null(w, "val_loss", known(o.val_loss));
-  member_or_null(w, "unigram_entropy", known(o.unigram_entropy));
-  w.member("seconds", o.seconds);
-  w.member("tokens_per_second", o.tokens_per_second);
-  member_or_null(w, "mfu_6nd", known(o.utilisation.mfu_6nd));
-  member_or_null(w, "mfu_attention", known(o.utilisation.mfu_attention));
-  member_or_null(w, "hfu", known(o.utilisation.hfu));
-  w.member("parameters", o.parameters);
-  w.member("plan_bytes", o.plan_bytes);
-  w.member("peak_bytes", o.peak_bytes);
-  w.member("workspace", workspace.string());
-  w.member("folder", run.folder.string());
-  if (o.trace) write_trace(w, *o.trace);
-  if (o.error) {
-    w.member("error", o.error->what);
-    w.member("remedy", o.error->remedy);
-  }
-  w.end_object();
-  return w.text();
-}
 
 Status train(Context& context, const Options& options) {
-  Console& console = context.console;
-  Result<RunConfig> config = config_of(options.config, context.common);
+  const Result<RunConfig> config = config_of(options.config, context.common);
   if (!config) return tl::unexpected(config.error());
-  if (Status valid = check_launch(*config); !valid) return valid;
-  if (options.max_steps && *options.max_steps < 1)
-    return usage_error(fmt::format("--max-steps: {} is less than one step", *options.max_steps));
-  if (options.trace_steps && *options.trace_steps < 1)
-    return usage_error(fmt::format("--trace-steps: {} is less than one step", *options.trace_steps));
-  // A trace is written after its steps: a place that does not exist is better known before.
-  std::error_code ec;
-  if (const fs::path folder = fs::absolute(options.trace, ec).parent_path();
-      !options.trace.empty() && !fs::is_directory(folder, ec))
-    return failed(fmt::format("--trace: there is no folder {}", folder.string()), "make it first");
-
-  Result<std::unique_ptr<JobService>> service = JobService::open(workspace_of(context.common));
-  if (!service) return tl::unexpected(service.error());
-  SubmitOptions submit;
-  submit.resume = options.resume;
-  submit.max_steps = options.max_steps.value_or(0);
-  submit.fallback_corpus = options.fallback_corpus;
-  submit.trace_file = options.trace;
-  submit.trace_steps = options.trace_steps.value_or(submit.trace_steps);
-  const std::int64_t job = (*service)->submit(*config, submit);
-  const JobOutcome outcome = follow(**service, job, config->name, submit.max_steps, console);
-  const Stored run = stored_run(**service, outcome, *config);
-
-  const bool ended_in_order = !outcome.error || outcome.error->kind == Error::Kind::stopped;
-  if (!run.id.empty() && ended_in_order) {
-    if (outcome.already_finished)
-      console.print("This run is already finished; nothing was done.\n");
-    else if (outcome.steps < run.total_steps)
-      console.print(fmt::format("Paused at step {} of {}. Continue with --resume.\n", format_integer(outcome.steps),
-                                format_integer(run.total_steps)));
-    console.print(learnt(outcome, run) + "\n");
-    if (outcome.trace) console.note(trace_table(*outcome.trace));
-    console.print_json(as_json(outcome, run, (*service)->workspace()));
-  }
-  return outcome.error ? Status(tl::unexpected(*outcome.error)) : Status();
+  return run_job(context, *config, options.resume, options.job);
 }
 
 }  // namespace
 
 Verb train_verb() {
   const auto options = std::make_shared<Options>();
-  return {
-      "train",
-      "Train the run that a config names",
-      "stacklab train experiments/first-run.json --set optim.adam_lr=2e-3 --seed 7",
-      {{"CONFIG", "", "A config file, for example experiments/first-run.json", &options->config, true},
-       {"--resume", "", "Continue the run from its last checkpoint, or start it when there is nothing to continue",
-        &options->resume},
-       {"--max-steps", "N", "Stop after this many steps of the run in all; --resume goes on", &options->max_steps},
-       {"--fallback-corpus", "NAME", "Train on this corpus when the config's cannot be had", &options->fallback_corpus},
-       {"--trace", "FILE", "Write what every operation of a few steps cost, for ui.perfetto.dev", &options->trace},
-       {"--trace-steps", "N", "How many steps (default: 3, from the second one of this process)",
-        &options->trace_steps}},
-      {},
-      [options](Context& context) { return train(context, *options); },
-      "The first Ctrl-C finishes the step and writes a checkpoint (exit code 130); the second ends at once."};
+  std::vector<Argument> arguments = {
+      {"CONFIG", "", "A config file, for example experiments/first-run.json", &options->config, true},
+      {"--resume", "", "Continue the run from its last checkpoint, or start it when there is nothing to continue",
+       &options->resume},
+      {"--fallback-corpus", "NAME", "Train on this corpus when the config's cannot be had",
+       &options->job.fallback_corpus}};
+  for (Argument& argument : job_arguments(options->job)) arguments.push_back(std::move(argument));
+  return {"train",
+          "Train the run that a config names",
+          "stacklab train experiments/first-run.json --set optim.adam_lr=2e-3 --seed 7",
+          std::move(arguments),
+          {},
+          [options](Context& context) { return train(context, *options); },
+          "The first Ctrl-C finishes the step and writes a checkpoint (exit code 130); the second ends at once."};
 }
 
 }  // namespace stacklab::cli

@@ -8,7 +8,7 @@
 
 namespace stacklab {
 
-class ThreadTeam final : public ParallelFor {
+class ThreadTeam : public ParallelFor {
  public:
   // threads counts the caller, who takes part in every run; values below 1 mean 1. When the system refuses a thread the
   // team is smaller, which threads() says.

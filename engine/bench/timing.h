@@ -14,14 +14,10 @@ namespace stacklab::bench {
 // One thread is measured by its own time, which leaves out what others took from the processor meanwhile.
 inline thread_local bool own_time = false;
 
-class Team final : public ParallelFor {
+// Threads for a measurement on the calling thread.
+class Team : public ThreadTeam {
  public:
-  explicit Team(int threads) : team_(threads) { own_time = team_.threads() == 1; }
-  void run(std::int64_t tasks, void (*fn)(void*, std::int64_t), void* self) override { team_.run(tasks, fn, self); }
-  int threads() const override { return team_.threads(); }
-
- private:
-  ThreadTeam team_;
+  explicit Team(int threads) : ThreadTeam(threads) { own_time = ThreadTeam::threads() == 1; }
 };
 
 inline double now() {

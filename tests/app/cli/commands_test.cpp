@@ -18,6 +18,8 @@ TEST(Commands, HelpOfEveryLevelHasAnExample) {
                                                                                      {"params"},
                                                                                      {"doctor"},
                                                                                      {"stop"},
+                                                                                     {"pause"},
+                                                                                     {"resume"},
                                                                                      {"runs"},
                                                                                      {"runs", "list"},
                                                                                      {"runs", "show"},

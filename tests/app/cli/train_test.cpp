@@ -180,6 +180,43 @@ TEST(Train, StopFromAnotherProcess) {
   EXPECT_EQ(workspace({"stop", "nobody"}).code, 2);
 }
 
+// Paused and gone on with in other processes, twice: the end is to the bit that of a run that never paused.
+TEST(Train, PausedAndResumedIsTheSameRun) {
+  Workspace whole, cut;
+  for (const Workspace* w : {&whole, &cut}) w->write_config(400);
+  const Answer straight = whole({"train", whole.config(), "--json"});
+  ASSERT_EQ(straight.code, 0) << straight.err;
+
+  Child child(cut.words({"train", cut.config()}), cut.path());
+  ASSERT_TRUE(child.says("training")) << child.err();
+  const Json paused = cut({"pause", "small", "--wait", "--json"}).json();
+  const int code = child.wait();
+  if (code == 0) {
+    EXPECT_EQ(paused["state"], "finished") << "it was faster than we";
+  } else {
+    EXPECT_EQ(code, 130) << child.err();
+    EXPECT_EQ(paused["state"], "paused");
+    EXPECT_LT(paused["step"].get<std::int64_t>(), 400);
+    EXPECT_EQ(cut({"pause", "small", "--json"}).json()["state"], "paused");
+  }
+  const Answer some = cut({"resume", "small", "--max-steps", "390", "--threads", "1", "--json"});
+  EXPECT_EQ(some.code, 0) << some.err;
+  const Answer rest = cut({"resume", "small", "--json", "--set", "run.checkpoint_every=0"});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(rest.json()["state"], "finished");
+  for (const char* key : {"loss", "first_loss", "val_loss", "steps", "tokens"})
+    EXPECT_EQ(rest.json()[key], straight.json()[key]) << key;
+  const Json once = whole({"runs", "export", "small", "--json"}).json()["metrics"];
+  const Json pieces = cut({"runs", "export", "small", "--json"}).json()["metrics"];
+  for (const char* metric : {"loss", "grad_norm", "update_norm", "adam_lr"}) EXPECT_EQ(once[metric], pieces[metric]);
+
+  EXPECT_EQ(cut({"resume", "small", "--json"}).json()["already_finished"], true);
+  const Answer other = cut({"resume", "small", "--seed", "7"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("another run with these settings"), std::string::npos) << other.err;
+  EXPECT_EQ(cut({"resume", "nobody"}).code, 2);
+}
+
 TEST(Train, Refusals) {
   const Workspace workspace;
   const std::tuple<std::vector<std::string>, int, std::string_view> cases[] = {
