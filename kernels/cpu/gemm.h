@@ -32,7 +32,7 @@ struct Operand {
   enum class Kind : std::uint8_t {
     plain,         // data[r, c]
     normed,        // data[r, c] * row_scale[r] * col_gain[c]
-    swiglu_grad,   // gradient of [gate, up] from data = [gate, up] [rows, 2 F] and du [rows, F]
+    swiglu_grad,   // data[r, c] * du[r, c % F]: data are the slopes of u by gate and by up, [rows, 2 F]
     block_scaled,  // data[r, c] * row_scale[r * ld_scale + c / column_step]
   };
   Stored data = {};
@@ -49,8 +49,8 @@ struct Operand {
   static Operand normed(const float* data, std::int64_t ld, const float* row_scale, const float* col_gain) {
     return {data, ld, false, Kind::normed, row_scale, col_gain};
   }
-  static Operand swiglu_grad(Stored gate_up, std::int64_t f, Stored du, bool transposed = false) {
-    return {gate_up, 2 * f, transposed, Kind::swiglu_grad, nullptr, nullptr, du};
+  static Operand swiglu_grad(Stored slopes, std::int64_t f, Stored du, bool transposed = false) {
+    return {slopes, 2 * f, transposed, Kind::swiglu_grad, nullptr, nullptr, du};
   }
   static Operand block_scaled(const float* data, std::int64_t ld, const float* scales, std::int64_t ld_scale,
                               bool transposed = false) {

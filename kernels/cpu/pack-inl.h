@@ -50,22 +50,14 @@ struct NormedSource {
   }
 };
 
-// With s = sigmoid(gate): d gate = du up (s + gate s (1 - s)), d up = du gate s.
 struct SwigluGradSource {
-  Stored gate_up, du;
+  Stored slopes, du;
   std::int64_t f;
-  explicit SwigluGradSource(const Operand& o) : gate_up(o.data), du(o.du), f(o.ld / 2) {}
+  explicit SwigluGradSource(const Operand& o) : slopes(o.data), du(o.du), f(o.ld / 2) {}
   std::int64_t seam(std::int64_t c) const { return c < f ? f : no_seam; }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
-    const bool of_gate = c < f;
-    const std::int64_t i = of_gate ? c : c - f;
-    const auto gate = load_stored(d, gate_up, r * 2 * f + i);
-    const auto s = sigmoid(d, gate);
-    const auto g = load_stored(d, du, r * f + i);
-    if (!of_gate) return hn::Mul(hn::Mul(g, gate), s);
-    const auto up = load_stored(d, gate_up, r * 2 * f + f + i);
-    return hn::Mul(hn::Mul(g, up), silu_slope(d, gate, s));
+    return hn::Mul(load_stored(d, slopes, r * 2 * f + c), load_stored(d, du, r * f + (c < f ? c : c - f)));
   }
 };
 

@@ -70,15 +70,15 @@ struct ProjectAddBackwardSpace {
   std::int64_t bytes;
 };
 
-// Forward keeps 1 / rms of each row, and gate and up in the type of the weights.
+// Forward keeps 1 / rms of each row, and the slopes of u by gate and up in the type of the weights.
 struct SwigluSaved {
   float* scales;
-  void* gate_up;
+  void* slopes;
   bool bf16;
   SwigluSaved(const TensorView& x, const TensorView& w, Carver space)
       : scales(space.take<float>(x.rows())),
-        gate_up(narrow(w) ? static_cast<void*>(space.take<BFloat16>(x.rows() * w.rows()))
-                          : space.take<float>(x.rows() * w.rows())),
+        slopes(narrow(w) ? static_cast<void*>(space.take<BFloat16>(x.rows() * w.rows()))
+                         : space.take<float>(x.rows() * w.rows())),
         bf16(narrow(w)),
         bytes(space.bytes()) {}
   std::int64_t bytes;
@@ -176,9 +176,10 @@ void run(const op::NormSwiglu& o, const KernelContext& context) {
   g.ldc = 2 * f;
   g.paired = true;
   g.workspace = space.gemm;
-  g.c = !saved.bf16 ? static_cast<float*>(saved.gate_up) : fits_one_depth(o.x.cols()) ? nullptr : space.sums;
-  const Kept u(o.u), gate_up(saved.bf16 ? saved.gate_up : nullptr, saved.bf16);
-  const auto activate = [&](const Block& pairs) { finish_swiglu(pairs, f, u, gate_up); };
+  // Gate and up pass by; sums of several depth blocks want a place in f32.
+  if (!fits_one_depth(o.x.cols())) g.c = saved.bf16 ? space.sums : static_cast<float*>(saved.slopes);
+  const Kept u(o.u), slopes(saved.slopes, saved.bf16);
+  const auto activate = [&](const Block& pairs) { finish_swiglu(pairs, f, u, slopes); };
   g.finished = BlockHook(activate);
   norm_product(product_of(o.x, o.gain, o.w_gate_up, o.eps, saved.scales), g, context);
 }
@@ -193,9 +194,9 @@ void run(const op::NormSwigluBackward& o, const KernelContext& context) {
   Carver space(o.workspace);
   const NormProductScratch scratch = scratch_of(o, o.w_gate_up, space);
   const SwigluSaved saved(o.x, o.w_gate_up, Carver(o.saved));
-  Stored gate_up(static_cast<const float*>(saved.gate_up));
-  gate_up.bf16 = saved.bf16;
-  const auto dy = [&](bool transposed) { return Operand::swiglu_grad(gate_up, o.du.cols(), Stored(o.du), transposed); };
+  Stored slopes(static_cast<const float*>(saved.slopes));
+  slopes.bf16 = saved.bf16;
+  const auto dy = [&](bool transposed) { return Operand::swiglu_grad(slopes, o.du.cols(), Stored(o.du), transposed); };
   norm_product_backward(product_of(o.x, o.gain, o.w_gate_up, o.eps, saved.scales), grads_of(o, dy(false), dy(true)),
                         scratch, context);
 }

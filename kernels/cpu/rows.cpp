@@ -55,17 +55,17 @@ void norm_backward_block(const NormBackward& n, const Block& block, float* dgain
   }
 }
 
-void finish_swiglu_block(const Block& block, std::int64_t f, const Kept& u, const Kept& gate_up) {
+void finish_swiglu_block(const Block& block, std::int64_t f, const Kept& u, const Kept& slopes) {
   for (std::int64_t t = block.row0; t < block.row1; ++t) {
     const float* gates = block.row(t);
     const float* ups = gates + block.pair;
     const std::int64_t at = t * f + block.col0, pair_at = t * 2 * f + block.col0;
     for_vectors(block.cols(), [&](auto tag, std::int64_t i) HWY_ATTR {
       const auto gate = hn::LoadU(tag, gates + i), up = hn::LoadU(tag, ups + i);
-      store_kept(tag, hn::Mul(hn::Mul(gate, sigmoid(tag, gate)), up), u, at + i);
-      if (!gate_up.data) return;
-      store_kept(tag, gate, gate_up, pair_at + i);
-      store_kept(tag, up, gate_up, pair_at + f + i);
+      const auto s = sigmoid(tag, gate), silu = hn::Mul(gate, s);
+      store_kept(tag, hn::Mul(silu, up), u, at + i);
+      store_kept(tag, hn::Mul(up, silu_slope(tag, gate, s)), slopes, pair_at + i);
+      store_kept(tag, silu, slopes, pair_at + f + i);
     });
   }
 }
@@ -107,8 +107,8 @@ void inverse_rms(const float* x, std::int64_t rows, std::int64_t d, double eps, 
 void norm_backward(const NormBackward& n, const Block& dn, float* dgain) {
   HWY_DYNAMIC_DISPATCH(norm_backward_block)(n, dn, dgain);
 }
-void finish_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& gate_up) {
-  HWY_DYNAMIC_DISPATCH(finish_swiglu_block)(pairs, f, u, gate_up);
+void finish_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& slopes) {
+  HWY_DYNAMIC_DISPATCH(finish_swiglu_block)(pairs, f, u, slopes);
 }
 void keep_block(const Block& block, const Kept& to, std::int64_t ld) { HWY_DYNAMIC_DISPATCH(keep_rows)(block, to, ld); }
 void soft_cap_block(const Block& block, double cap) { HWY_DYNAMIC_DISPATCH(soft_cap_rows)(block, cap); }

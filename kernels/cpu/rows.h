@@ -28,8 +28,9 @@ struct NormBackward {
 // dx = (add_dx ? dx : 0) + its part; dgain += dn x scale, in the order of rows. dgain may be null.
 void norm_backward(const NormBackward& n, const Block& dn, float* dgain);
 
-// u[T, f] = silu(gate) up from pairs of columns, which are kept in gate_up[T, 2 f] too where that is not null.
-void finish_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& gate_up);
+// u[T, f] = silu(gate) up from pairs of columns gate, up; slopes[T, 2 f] = its derivatives by gate and by up, which is
+// all that backward wants. slopes may be where the pairs are.
+void finish_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& slopes);
 
 // to[r, c] = what is in the block; c tanh(v / c) in place of v.
 void keep_block(const Block& block, const Kept& to, std::int64_t ld);

@@ -40,11 +40,14 @@ HWY_NOINLINE void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int
   const FloatTag d;
   const std::int64_t step = row_stride == 1 ? a_stride : 1;
   FloatVec sum[rows][vectors];
-  // C arrives while the product is made.
+  // C and its base arrive while the product is made.
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
-    for (int j = 0; j < vectors * lanes; j += 16) __builtin_prefetch(c + i * ldc + j, 1);
+    for (int j = 0; j < vectors * lanes; j += 16) {
+      __builtin_prefetch(c + i * ldc + j, 1);
+      if (base) __builtin_prefetch(base + i * ld_base + j);
+    }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2

@@ -43,7 +43,7 @@ struct Factor {
   Factor(std::int64_t r, std::int64_t c, bool transposed, Operand::Kind kind, std::uint32_t seed, bool bf16)
       : rows(r), cols(c) {
     const std::int64_t stored_rows = transposed ? c : r, stored_cols = transposed ? r : c, ld = stored_cols + 3;
-    std::function<double(std::int64_t, std::int64_t)> stored, stored_size;
+    std::function<double(std::int64_t, std::int64_t)> stored;
     switch (kind) {
       case Operand::Kind::plain:
         data = random_guarded<float>(stored_rows * ld, seed);
@@ -71,16 +71,8 @@ struct Factor {
           operand.data = data16.data(), operand.du = du16.data();
         }
         stored = [this, f](std::int64_t i, std::int64_t j) {
-          const double gate = data[static_cast<std::size_t>(i * 2 * f + j % f)],
-                       up = data[static_cast<std::size_t>(i * 2 * f + f + j % f)];
-          const double g = du[static_cast<std::size_t>(i * f + j % f)], s = 1 / (1 + std::exp(-gate));
-          return j < f ? g * up * (s + gate * s * (1 - s)) : g * gate * s;
-        };
-        stored_size = [this, f](std::int64_t i, std::int64_t j) {
-          const double gate = std::abs(data[static_cast<std::size_t>(i * 2 * f + j % f)]),
-                       up = data[static_cast<std::size_t>(i * 2 * f + f + j % f)];
-          const double g = du[static_cast<std::size_t>(i * f + j % f)];
-          return j < f ? std::abs(g * up) * (1 + gate / 4) : std::abs(g * gate);
+          return static_cast<double>(data[static_cast<std::size_t>(i * 2 * f + j)]) *
+                 du[static_cast<std::size_t>(i * f + j % f)];
         };
         break;
       }
@@ -96,12 +88,12 @@ struct Factor {
         break;
       }
     }
-    if (!stored_size) stored_size = [stored](std::int64_t i, std::int64_t j) { return std::abs(stored(i, j)); };
     const auto turned = [transposed](auto f) -> std::function<double(std::int64_t, std::int64_t)> {
       if (!transposed) return f;
       return [f](std::int64_t i, std::int64_t j) { return f(j, i); };
     };
-    at = turned(stored), size = turned(stored_size);
+    at = turned(stored);
+    size = [this](std::int64_t i, std::int64_t j) { return std::abs(at(i, j)); };
   }
   bool intact() const {
     return data.intact() && scale.intact() && gain.intact() && du.intact() && data16.intact() && du16.intact();
