@@ -27,8 +27,9 @@ Value ParameterBuilder::declare(const std::string& name, ParameterKind kind, Sha
   const DType real = real_of(storage);
   ParameterBuffer b;
   b.kind = kind;
-  b.master = set_.persistent(name, BufferClass::parameter, real, shape);
-  b.value = storage == real ? b.master : set_.persistent(name + ".bf16", BufferClass::parameter, storage, shape);
+  const bool copied = storage != real;
+  b.master = set_.persistent(copied ? name + ".master" : name, BufferClass::parameter, real, shape);
+  b.value = copied ? set_.persistent(name, BufferClass::parameter, storage, shape) : b.master;
   table_.buffers.push_back(b);
   return b.value;
 }

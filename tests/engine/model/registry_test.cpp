@@ -64,7 +64,7 @@ TEST(Registry, OnlyOperandsOfProductsHaveCopies) {
     const StackModel model(c, DType::bf16, 32, set);
     for (const ParameterBuffer& b : model.parameters().buffers) {
       EXPECT_EQ(b.master.dtype, DType::f32);
-      const std::string name = set.buffers()[static_cast<std::size_t>(b.master.place.buffer)].name;
+      const std::string name = set.buffers()[static_cast<std::size_t>(b.value.place.buffer)].name;
       const bool looked_up_only = name == "tok_emb.weight" && !tied;
       EXPECT_EQ(b.is_copy(), b.kind != ParameterKind::gain && !looked_up_only) << name;
       EXPECT_EQ(b.value.dtype, b.is_copy() ? DType::bf16 : DType::f32) << name;
