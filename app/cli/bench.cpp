@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "app/cli/bench.h"
 #include "app/cli/common.h"
 #include "app/cli/console.h"
 #include "engine/base/environment.h"
@@ -94,7 +95,9 @@ Verb bench_verb() {
       [options](Context& context) { return gemm(context, *options); },
       "Both sides take turns, and the best of many rounds counts. On a computer with other work to do, only\n"
       "ratios within one call mean something."};
-  return {"bench", "What this computer can do, measured", "stacklab bench gemm", {}, {std::move(gemm_verb)}, {}, {}};
+  return {"bench", "What this computer can do, measured",      "stacklab bench gemm",
+          {},      {std::move(gemm_verb), bench_train_verb()}, {},
+          {}};
 }
 
 }  // namespace stacklab::cli

@@ -7,6 +7,7 @@
 
 #include "app/cli/common.h"
 #include "app/cli/console.h"
+#include "app/cli/operations.h"
 #include "app/cli/progress.h"
 #include "app/cli/signals.h"
 #include "engine/base/text.h"
@@ -98,22 +99,10 @@ std::string learnt(const JobOutcome& o, const Stored& run) {
                             run.folder.string());
 }
 
-// What each operation of the traced steps cost; the last row is what was none.
 std::string trace_table(const TraceSummary& trace) {
-  std::vector<std::vector<std::string>> rows = {{"operation", "calls", "seconds", "GFLOP/s", "GB/s", "share"}};
-  double inside = 0;
-  const auto share = [&](double seconds) { return fmt::format("{:.1f} %", 100 * seconds / trace.seconds); };
-  for (const OperationTotal& o : trace.operations) {
-    inside += o.seconds;
-    rows.push_back({o.op, format_integer(o.calls), fmt::format("{:.4f}", o.seconds),
-                    fmt::format("{:.1f}", o.flops / o.seconds * 1e-9),
-                    fmt::format("{:.1f}", o.bytes / o.seconds * 1e-9), share(o.seconds)});
-  }
-  rows.push_back(
-      {"outside of them", "", fmt::format("{:.4f}", trace.seconds - inside), "", "", share(trace.seconds - inside)});
   return fmt::format("Steps {} to {} took {:.4f} s; the trace is in {}\n", trace.first_step, trace.last_step,
                      trace.seconds, trace.file) +
-         table(rows, {false, true, true, true, true, true});
+         operations_table(trace.operations, trace.seconds);
 }
 
 void write_trace(JsonWriter& w, const TraceSummary& trace) {
@@ -123,21 +112,7 @@ void write_trace(JsonWriter& w, const TraceSummary& trace) {
   w.member("first_step", trace.first_step);
   w.member("last_step", trace.last_step);
   w.member("seconds", trace.seconds);
-  w.key("operations");
-  w.begin_array();
-  for (const OperationTotal& o : trace.operations) {
-    w.begin_object();
-    w.member("op", o.op);
-    w.member("calls", o.calls);
-    w.member("seconds", o.seconds);
-    w.member("flops", o.flops);
-    w.member("bytes", o.bytes);
-    w.member("gflop_per_second", o.flops / o.seconds * 1e-9);
-    w.member("gbyte_per_second", o.bytes / o.seconds * 1e-9);
-    w.member("share", o.seconds / trace.seconds);
-    w.end_object();
-  }
-  w.end_array();
+  write_operations(w, trace.operations, trace.seconds);
   w.end_object();
 }
 

@@ -89,6 +89,12 @@ std::vector<GemmProduct> training_products(const ModelConfig& m, std::int64_t to
   return products;
 }
 
+double gemm_flops_per_second(const GemmBench& bench) {
+  double flops = 0, seconds = 0;
+  for (const GemmMeasurement& row : bench.rows) flops += row.product.flops(), seconds += row.seconds;
+  return flops / seconds;
+}
+
 std::vector<std::string> gemm_instruction_sets() {
   if (!cpu::available()) return {};
   const auto names = cpu::instruction_sets();

@@ -51,6 +51,9 @@ struct GemmBenchOptions {
 // something. One thread is measured by its own time. Errors: an instruction set that is not there.
 Result<GemmBench> bench_gemm(const std::vector<GemmProduct>& products, const GemmBenchOptions& options);
 
+// FLOPs per second over all rows together.
+double gemm_flops_per_second(const GemmBench& bench);
+
 // Instruction sets that can be asked for, best first; empty where the CPU backend does not run.
 std::vector<std::string> gemm_instruction_sets();
 

@@ -50,9 +50,7 @@ Result<double> gemm_rate(const std::filesystem::path& workspace, int threads) {
   const auto bench = bench_gemm(training_products(stack_100m, tokens, 0),
                                 {.threads = threads, .isa = {}, .seconds = seconds, .report = {}});
   if (!bench) return tl::unexpected(bench.error());
-  double flops = 0, taken = 0;
-  for (const GemmMeasurement& row : bench->rows) flops += row.product.flops(), taken += row.seconds;
-  const double rate = flops / taken;
+  const double rate = gemm_flops_per_second(*bench);
   nlohmann::json entry = key;
   entry["flops_per_second"] = rate;
   rates.push_back(entry);

@@ -3,3 +3,4 @@
 
 #include "engine/bench/gemm.h"
 #include "engine/bench/gemm_rate.h"
+#include "engine/bench/train.h"

@@ -32,5 +32,40 @@ TEST(BenchGemm, Refusals) {
   }
 }
 
+TEST(BenchTrain, MeasuresWholeStepsInThePlannedMemory) {
+  for (const char* optimiser : {"adamw", "muon"}) {
+    const Answer answer = stacklab({"bench", "train", "--preset", "tiny", "--opt", optimiser, "--T", "32", "--batch",
+                                    "2", "--steps", "1", "--json", "--quiet"});
+    ASSERT_EQ(answer.code, 0) << answer.err;
+    const Json json = answer.json();
+    ASSERT_EQ(json["rows"].size(), 1u);
+    const Json& row = json["rows"][0];
+    EXPECT_EQ(row["opt"], optimiser);
+    EXPECT_EQ(row["steps"], 1);
+    EXPECT_GT(row["tokens_per_second"].get<double>(), 0);
+    EXPECT_GT(row["peak_bytes"].get<double>(), row["plan_bytes"].get<double>());
+    EXPECT_LT(row["loss"].get<double>(), row["first_loss"].get<double>()) << "the same batch, learnt";
+    double seconds = 0, flops = 0;
+    for (const Json& o : row["operations"]) seconds += o["seconds"].get<double>(), flops += o["flops"].get<double>();
+    EXPECT_LE(seconds, 1.001 * row["step_seconds"].get<double>());
+    EXPECT_NEAR(flops, row["executed_flops"].get<double>(), 1e-9 * flops);
+  }
+}
+
+TEST(BenchTrain, Refusals) {
+  for (const auto& [words, part] : std::vector<std::pair<std::vector<std::string>, std::string_view>>{
+           {{"--preset", "huge"}, "none of stack100m, rungA, tiny"},
+           {{"--opt", "sgd"}, "optim.matrices"},
+           {{"--precision", "int4"}, "train.precision"},
+           {{"--T", "0"}, "--T"},
+           {{"--steps", "0"}, "--steps"}}) {
+    std::vector<std::string> all = {"bench", "train"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Answer answer = stacklab(all);
+    EXPECT_EQ(answer.code, 2) << answer.err;
+    EXPECT_NE(answer.err.find(part), std::string::npos) << answer.err;
+  }
+}
+
 }  // namespace
 }  // namespace stacklab::cli

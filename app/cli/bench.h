@@ -1,0 +1,10 @@
+// The verbs below `stacklab bench`.
+#pragma once
+
+#include "app/cli/verb.h"
+
+namespace stacklab::cli {
+
+Verb bench_train_verb();
+
+}  // namespace stacklab::cli
