@@ -183,29 +183,69 @@ struct BackwardItem {
 // Whether every block of queries meets the keys of its own place, so that gradients need not be cleared first.
 bool is_square(const Documents& docs) { return docs.cu_q == docs.cu_k && docs.window == 0; }
 
+// A key-value head of a document.
+struct BackwardUnit {
+  std::int64_t document, kv;
+};
+
+std::int64_t rounds_of(const Documents& docs, std::int64_t e) {
+  return blocks_of(std::max(docs.queries(e), docs.keys(e)), square_block);
+}
+
 // Calls f(item, nanoseconds) for the pairs of round c. In a document of n blocks they are i + j = c (mod n): each block
 // of queries and of keys occurs once, so that all of a round may run at the same time, and rounds are alike in work.
 template <class F>
-void for_round(const AttentionSizes& s, const Documents& docs, std::int64_t c, F&& f) {
+void for_pairs(const AttentionSizes& s, const Documents& docs, const BackwardUnit& unit, std::int64_t c, F&& f) {
+  const std::int64_t e = unit.document, queries = docs.queries(e), keys = docs.keys(e), n = rounds_of(docs, e);
+  const bool square = is_square(docs);
+  for (std::int64_t i = 0; i * square_block < queries; ++i) {
+    const std::int64_t j = (c - i + n) % n;
+    const std::int64_t i0 = i * square_block, i1 = std::min(queries, i0 + square_block);
+    const std::int64_t j0 = j * square_block, j1 = std::min(keys, j0 + square_block);
+    if (j0 >= j1 || docs.last_key(e, i1 - 1) < j0 || docs.first_key(e, i0) >= j1) continue;
+    const std::int64_t pairs = (i1 - i0) * (j1 - j0) / (docs.last_key(e, i0) < j1 - 1 ? 2 : 1);
+    // Where i >= j, block i comes first in round 0 or i, as queries, and in round 0 or 2 i - n, as keys.
+    const bool more_q = !square || c > (2 * i >= n ? 0 : i),
+               more_k = !square || c > std::max<std::int64_t>(0, 2 * j - n);
+    f(BackwardItem{e, i, j, unit.kv, more_q, more_k}, s.q_heads / s.k_heads * pairs * (s.head_dim + s.v_dim) / 30);
+  }
+}
+
+template <class F>
+void for_units(const AttentionSizes& s, const Documents& docs, F&& f) {
   for (std::int64_t kv = 0; kv < s.k_heads; ++kv)
-    for (std::int64_t e = 0; e < docs.count; ++e) {
-      const std::int64_t queries = docs.queries(e), keys = docs.keys(e);
-      const std::int64_t n = blocks_of(std::max(queries, keys), square_block);
-      if (c >= n) continue;
-      for (std::int64_t i = 0; i * square_block < queries; ++i) {
-        const std::int64_t j = (c - i + n) % n;
-        const std::int64_t i0 = i * square_block, i1 = std::min(queries, i0 + square_block);
-        const std::int64_t j0 = j * square_block, j1 = std::min(keys, j0 + square_block);
-        const std::int64_t behind = docs.last_key(e, i1 - 1) + 1;
-        if (j0 >= j1 || behind <= j0 || docs.first_key(e, i0) >= j1) continue;
-        const std::int64_t pairs = (i1 - i0) * (j1 - j0) / (docs.last_key(e, i0) < j1 - 1 ? 2 : 1);
-        // Where i >= j, block i comes first in round 0 or i, as queries, and in round 0 or 2 i - n, as keys.
-        const bool square = is_square(docs);
-        const bool more_q = !square || c > (2 * i >= n ? 0 : i),
-                   more_k = !square || c > std::max<std::int64_t>(0, 2 * j - n);
-        f(BackwardItem{e, i, j, kv, more_q, more_k}, s.q_heads / s.k_heads * pairs * (s.head_dim + s.v_dim) / 30);
-      }
-    }
+    for (std::int64_t e = 0; e < docs.count; ++e) f(BackwardUnit{e, kv});
+}
+
+// Gradients of all documents. Each is made round by round, whatever runs beside it.
+template <class RunBlock>
+void run_rounds(const AttentionSizes& s, const Documents& docs, const KernelContext& context,
+                const RunBlock& run_block) {
+  // One unit after the other stays in cache, where there are enough of them for all threads.
+  const auto units = [&](auto&& f) {
+    for_units(s, docs, [&](const BackwardUnit& unit) {
+      std::int64_t cost = 0;
+      for (std::int64_t c = 0; c < rounds_of(docs, unit.document); ++c)
+        for_pairs(s, docs, unit, c, [&](const BackwardItem&, std::int64_t pair) { cost += pair; });
+      f(unit, cost);
+    });
+  };
+  if (shares_are_even(context, units))
+    return run_shares(context, units, [&](const BackwardUnit& unit) {
+      for (std::int64_t c = 0; c < rounds_of(docs, unit.document); ++c)
+        for_pairs(s, docs, unit, c, [&](const BackwardItem& item, std::int64_t) { run_block(item); });
+    });
+  std::int64_t rounds = 0;
+  for (std::int64_t e = 0; e < docs.count; ++e) rounds = std::max(rounds, rounds_of(docs, e));
+  for (std::int64_t c = 0; c < rounds; ++c)
+    run_shares(
+        context,
+        [&](auto&& f) {
+          for_units(s, docs, [&](const BackwardUnit& unit) {
+            if (c < rounds_of(docs, unit.document)) for_pairs(s, docs, unit, c, f);
+          });
+        },
+        run_block);
 }
 
 template <class E>
@@ -310,12 +350,7 @@ void backward(const AttentionCall<E>& call, const KernelContext& context) {
       put_row(dv + j * v_width, 1, s.v_dim, call.dv.at(first_k + j, kv), item.more_k);
     }
   };
-  std::int64_t rounds = 0;
-  for (std::int64_t e = 0; e < docs.count; ++e)
-    rounds = std::max(rounds, blocks_of(std::max(docs.queries(e), docs.keys(e)), square_block));
-  for (std::int64_t c = 0; c < rounds; ++c)
-    run_shares(
-        context, [&](auto&& f) { for_round(s, docs, c, f); }, run_block);
+  run_rounds(s, docs, context, run_block);
 
   if (!call.dq_raw.base) return;
   // Back through rotation and norm.

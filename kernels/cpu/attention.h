@@ -46,23 +46,52 @@ struct Documents {
   }
 };
 
-// list(f) calls f(item, nanoseconds) for each item of work, always in the same order; run(item) does one. Every thread
-// gets a stretch of the list that costs about the same.
-template <class List, class Run>
-void run_shares(const KernelContext& context, const List& list, const Run& run) {
-  std::int64_t total = 0, items = 0;
-  list([&](const auto&, std::int64_t cost) { total += std::max<std::int64_t>(1, cost), ++items; });
-  const std::int64_t threads = context.parallel && total >= 4000 ? context.parallel->threads() : 1;
-  const std::int64_t shares = std::min(items, threads);
-  context.for_each(shares, [&](std::int64_t share) {
-    const std::int64_t begin = total * share / shares, end = total * (share + 1) / shares;
+// list(f) calls f(item, nanoseconds) for each item of work, always in the same order. Every thread gets a stretch of it
+// that costs about the same.
+struct Shares {
+  std::int64_t total = 0, count = 0;
+
+  template <class List>
+  Shares(const KernelContext& context, const List& list) {
+    std::int64_t items = 0;
+    list([&](const auto&, std::int64_t cost) { total += at_least_one(cost), ++items; });
+    count = std::min<std::int64_t>(items, context.parallel && total >= 4000 ? context.parallel->threads() : 1);
+  }
+  // Calls f(share, item, cost) for all items.
+  template <class List, class F>
+  void for_each(const List& list, F&& f) const {
     std::int64_t at = 0;
     list([&](const auto& item, std::int64_t cost) {
-      const std::int64_t c = std::max<std::int64_t>(1, cost), middle = at + c / 2;
-      at += c;
-      if (begin <= middle && middle < end) run(item);
+      const std::int64_t middle = at + at_least_one(cost) / 2;
+      at += at_least_one(cost);
+      f(std::min(count - 1, middle * count / total), item, cost);
+    });
+  }
+  static std::int64_t at_least_one(std::int64_t cost) { return std::max<std::int64_t>(1, cost); }
+};
+
+// run(item) for each item.
+template <class List, class Run>
+void run_shares(const KernelContext& context, const List& list, const Run& run) {
+  const Shares shares(context, list);
+  context.for_each(shares.count, [&](std::int64_t share) {
+    shares.for_each(list, [&](std::int64_t owner, const auto& item, std::int64_t) {
+      if (owner == share) run(item);
     });
   });
+}
+
+// Whether no thread would wait long for another.
+template <class List>
+bool shares_are_even(const KernelContext& context, const List& list) {
+  const Shares shares(context, list);
+  std::int64_t share = 0, cost_of_share = 0, largest = 0;
+  shares.for_each(list, [&](std::int64_t owner, const auto&, std::int64_t cost) {
+    cost_of_share = owner == share ? cost_of_share + cost : cost;
+    share = owner;
+    largest = std::max(largest, cost_of_share);
+  });
+  return largest * shares.count <= shares.total + shares.total / 16;
 }
 
 // Head h of row r.
