@@ -11,12 +11,12 @@
 
 namespace stacklab::cpu {
 
-inline constexpr std::int64_t widest_head = 256;   // wider ones run on the reference
-inline constexpr std::int64_t query_block = 64;    // of a forward task
-inline constexpr std::int64_t key_block = 256;     // keys between two corrections of the running maximum
-inline constexpr std::int64_t square_block = 128;  // queries and keys of a backward task, and of preparation
-inline constexpr std::int64_t token_block = 64;    // of the way back through norm and rotation
-inline constexpr std::int64_t widest_panel = 32;   // keys beside one another, of any instruction set
+inline constexpr std::int64_t widest_head = 256;  // wider ones run on the reference
+inline constexpr std::int64_t query_block = 64;   // of a forward task
+inline constexpr std::int64_t key_block = 256;    // keys between two corrections of the running maximum
+inline constexpr std::int64_t square_block =
+    128;  // queries and keys of a backward task, and of what comes before and after
+inline constexpr std::int64_t widest_panel = 32;  // keys beside one another, of any instruction set
 
 constexpr std::int64_t round_up_to(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 constexpr std::int64_t blocks_of(std::int64_t n, std::int64_t block) { return (n + block - 1) / block; }
@@ -32,6 +32,7 @@ struct Documents {
 
   std::int64_t queries(std::int64_t e) const { return cu_q[e + 1] - cu_q[e]; }
   std::int64_t keys(std::int64_t e) const { return cu_k[e + 1] - cu_k[e]; }
+  std::int64_t square_blocks(std::int64_t e) const { return blocks_of(std::max(queries(e), keys(e)), square_block); }
   // The last key that query i of document e sees; below 0 where it sees none.
   std::int64_t last_key(std::int64_t e, std::int64_t i) const { return i + keys(e) - queries(e); }
   std::int64_t first_key(std::int64_t e, std::int64_t i) const {
@@ -116,7 +117,7 @@ struct AttentionSizes {
   // Panels of one head: every document begins one.
   std::int64_t panels(std::int64_t dim) const { return (k_rows + widest_panel * (documents + 1)) * dim; }
   std::int64_t tops() const { return Documents::blocks_bound(q_rows, documents, query_block) * q_heads; }
-  std::int64_t gain_parts() const { return blocks_of(q_rows, token_block) * 2 * width(); }
+  std::int64_t gain_parts() const { return Documents::blocks_bound(q_rows, documents, square_block) * 2 * width(); }
 
   std::int64_t forward() const {
     return frequencies() + angles() + k_heads * (panels(head_dim) + k_rows * v_width()) + tops();

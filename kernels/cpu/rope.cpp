@@ -38,6 +38,8 @@ namespace stacklab::cpu {
 
 HWY_EXPORT(rotate_heads);
 
+constexpr std::int64_t token_block = 64;
+
 void write_frequencies(double theta, std::int64_t head_dim, double* to) {
   for (std::int64_t i = 0; i < row_width(head_dim) / 2; ++i)
     to[i] = 2 * i < head_dim ? std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim)) : 0;
