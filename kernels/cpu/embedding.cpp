@@ -10,27 +10,15 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/cpu/storage-inl.h"
+#include "kernels/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
 namespace {
 
-using FloatTag = hn::ScalableTag<float>;
-constexpr std::int64_t lanes = HWY_MAX_BYTES / 4;
-
-void widen_row(const BFloat16* from, float* to, std::int64_t n) {
-  const FloatTag d;
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(load_as_float(d, &from[i].bits), d, to + i);
-  for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
-}
-
 void add_row(const float* from, float* to, std::int64_t n) {
-  const FloatTag d;
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
-  for (; i < n; ++i) to[i] += from[i];
+  for_vectors(n, [&](auto d, std::int64_t i)
+                     HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i); });
 }
 
 }  // namespace
@@ -40,7 +28,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace stacklab::cpu {
 
-HWY_EXPORT(widen_row);
+HWY_EXPORT(widen);
 HWY_EXPORT(add_row);
 
 void run(const op::Embedding& o, const KernelContext& context) {
@@ -52,7 +40,7 @@ void run(const op::Embedding& o, const KernelContext& context) {
                    for (std::int64_t t = task * rows_each; t < std::min(rows, (task + 1) * rows_each); ++t) {
                      float* x = o.x.as<float>() + t * d;
                      if (o.table.dtype == DType::bf16)
-                       HWY_DYNAMIC_DISPATCH(widen_row)(o.table.as<BFloat16>() + ids[t] * d, x, d);
+                       HWY_DYNAMIC_DISPATCH(widen)(o.table.as<std::uint16_t>() + ids[t] * d, x, d);
                      else
                        std::memcpy(x, o.table.as<float>() + ids[t] * d, static_cast<std::size_t>(d) * sizeof(float));
                    }

@@ -11,7 +11,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/cpu/storage-inl.h"
+#include "kernels/cpu/rows-inl.h"
 #include "kernels/cpu/wide-inl.h"
 
 #ifndef STACKLAB_KERNELS_CPU_OPTIMISER_ONCE_
@@ -23,9 +23,9 @@ namespace {
 struct AdamWNumbers {
   float *w, *m, *v;
   const float* g;
-  double lr, scale, beta1, beta2, weight_decay;
+  float lr, scale, beta1, rest1, beta2, rest2, weight_decay;  // rest: 1 - beta
   // m / (root sqrt(v) + eps) is the step: both corrections of bias are in these.
-  double root, eps;
+  float root, eps;
 };
 
 }  // namespace
@@ -36,22 +36,40 @@ HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
 namespace {
 
-// The same bits on every instruction set: no fused multiplications.
-double adamw(const AdamWNumbers& a, std::int64_t begin, std::int64_t end) {
-  return sum_wide(begin, end, [&](auto d, std::int64_t i) HWY_ATTR {
-    const auto g = hn::Mul(load_wide(d, a.g + i), hn::Set(d, a.scale)), w = load_wide(d, a.w + i);
-    const auto m = hn::Add(hn::Mul(hn::Set(d, a.beta1), load_wide(d, a.m + i)), hn::Mul(hn::Set(d, 1 - a.beta1), g));
-    const auto v =
-        hn::Add(hn::Mul(hn::Set(d, a.beta2), load_wide(d, a.v + i)), hn::Mul(hn::Mul(hn::Set(d, 1 - a.beta2), g), g));
-    store_narrow(d, m, a.m + i);
-    store_narrow(d, v, a.v + i);
-    const auto root = hn::Add(hn::Mul(hn::Set(d, a.root), hn::Sqrt(v)), hn::Set(d, a.eps));
-    // A gradient that was always 0 moves nothing, whatever eps is: 0 / 0 must not appear.
-    const auto step = hn::IfThenZeroElse(hn::Eq(m, hn::Zero(d)), hn::Div(m, root));
-    const auto taken = hn::Mul(hn::Set(d, a.lr), hn::Add(step, hn::Mul(hn::Set(d, a.weight_decay), w)));
-    store_narrow(d, hn::Sub(w, taken), a.w + i);
-    return hn::Mul(taken, taken);
-  });
+// In f32: elements that were widened would be bound by their conversions. Returns the sum of squares of what is taken.
+double adamw(const AdamWNumbers a, std::int64_t begin, std::int64_t end) {
+  const auto take = [&](auto d, std::int64_t i) HWY_ATTR {
+    const auto g = hn::Mul(hn::LoadU(d, a.g + i), hn::Set(d, a.scale)), w = hn::LoadU(d, a.w + i);
+    const auto m = hn::MulAdd(hn::Set(d, a.beta1), hn::LoadU(d, a.m + i), hn::Mul(hn::Set(d, a.rest1), g));
+    const auto v = hn::MulAdd(hn::Set(d, a.beta2), hn::LoadU(d, a.v + i), hn::Mul(hn::Mul(hn::Set(d, a.rest2), g), g));
+    hn::StoreU(m, d, a.m + i);
+    hn::StoreU(v, d, a.v + i);
+    const auto root = hn::MulAdd(hn::Set(d, a.root), hn::Sqrt(v), hn::Set(d, a.eps));
+    // A gradient that was always 0 (or whose square is) moves nothing, whatever eps is: 0 / 0 must not appear.
+    const auto step = hn::IfThenZeroElse(hn::Eq(root, hn::Zero(d)), hn::Div(m, root));
+    const auto taken = hn::Mul(hn::Set(d, a.lr), hn::MulAdd(hn::Set(d, a.weight_decay), w, step));
+    hn::StoreU(hn::Sub(w, taken), d, a.w + i);
+    return taken;
+  };
+  const hn::ScalableTag<float> d;
+  const hn::Half<decltype(d)> half;
+  const DoubleTag wide;
+  constexpr std::int64_t lanes = HWY_MAX_BYTES / 4;
+  auto lower = hn::Zero(wide), upper = hn::Zero(wide);
+  std::int64_t i = begin;
+  for (; i + lanes <= end; i += lanes) {
+    const auto taken = take(d, i);
+    const auto low = hn::PromoteTo(wide, hn::LowerHalf(half, taken)),
+               up = hn::PromoteTo(wide, hn::UpperHalf(half, taken));
+    lower = hn::MulAdd(low, low, lower);
+    upper = hn::MulAdd(up, up, upper);
+  }
+  double sum = hn::GetLane(hn::SumOfLanes(wide, hn::Add(lower, upper)));
+  for (; i < end; ++i) {
+    const double taken = hn::GetLane(take(One(), i));
+    sum += taken * taken;
+  }
+  return sum;
 }
 
 void scale_all(float* x, double factor, std::int64_t begin, std::int64_t end) {
@@ -60,20 +78,8 @@ void scale_all(float* x, double factor, std::int64_t begin, std::int64_t end) {
   });
 }
 
-void narrow_all(const float* from, BFloat16* to, std::int64_t begin, std::int64_t end) {
-  const hn::ScalableTag<float> d;
-  constexpr std::int64_t lanes = HWY_MAX_BYTES / 4;
-  std::int64_t i = begin;
-  for (; i + lanes <= end; i += lanes) store_rounded(d, hn::LoadU(d, from + i), &to[i].bits);
-  for (; i < end; ++i) to[i] = BFloat16(from[i]);
-}
-
-void widen_all(const BFloat16* from, float* to, std::int64_t begin, std::int64_t end) {
-  const hn::ScalableTag<float> d;
-  constexpr std::int64_t lanes = HWY_MAX_BYTES / 4;
-  std::int64_t i = begin;
-  for (; i + lanes <= end; i += lanes) hn::StoreU(load_as_float(d, &from[i].bits), d, to + i);
-  for (; i < end; ++i) to[i] = static_cast<float>(from[i]);
+void round_all(const float* from, std::uint16_t* to, std::int64_t n) {
+  for_vectors(n, [&](auto d, std::int64_t i) HWY_ATTR { store_rounded(d, hn::LoadU(d, from + i), to + i); });
 }
 
 }  // namespace
@@ -86,8 +92,8 @@ namespace stacklab::cpu {
 HWY_EXPORT(sum_of_squares);
 HWY_EXPORT(adamw);
 HWY_EXPORT(scale_all);
-HWY_EXPORT(narrow_all);
-HWY_EXPORT(widen_all);
+HWY_EXPORT(round_all);
+HWY_EXPORT(widen);
 
 void run(const op::SumSquares& o, const KernelContext& context) {
   *o.out.as<double>() = sum_over_blocks(context, o.g.size(), 0.3, [&](std::int64_t begin, std::int64_t end) {
@@ -100,17 +106,20 @@ void run(const op::AdamW& o, const KernelContext& context) {
   double change = 0;
   if (scale != 0) {
     const double correction1 = 1 - std::pow(o.beta1, t), correction2 = 1 - std::pow(o.beta2, t);
+    const auto f = [](double x) { return static_cast<float>(x); };
     const AdamWNumbers a = {.w = o.w.as<float>(),
                             .m = o.m.as<float>(),
                             .v = o.v.as<float>(),
                             .g = o.g.as<float>(),
-                            .lr = *o.lr.as<double>(),
-                            .scale = scale,
-                            .beta1 = o.beta1,
-                            .beta2 = o.beta2,
-                            .weight_decay = o.weight_decay,
-                            .root = correction1 / std::sqrt(correction2),
-                            .eps = correction1 * o.eps};
+                            .lr = f(*o.lr.as<double>()),
+                            .scale = f(scale),
+                            .beta1 = f(o.beta1),
+                            .rest1 = f(1 - o.beta1),
+                            .beta2 = f(o.beta2),
+                            .rest2 = f(1 - o.beta2),
+                            .weight_decay = f(o.weight_decay),
+                            .root = f(correction1 / std::sqrt(correction2)),
+                            .eps = f(correction1 * o.eps)};
     change = sum_over_blocks(context, o.w.size(), 2, [&](std::int64_t begin, std::int64_t end) {
       return HWY_DYNAMIC_DISPATCH(adamw)(a, begin, end);
     });
@@ -145,9 +154,9 @@ void run(const op::Cast& o, const KernelContext& context) {
     if (o.from.dtype == o.to.dtype)
       std::memcpy(o.to.data + begin * size, o.from.data + begin * size, static_cast<std::size_t>((end - begin) * size));
     else if (o.to.dtype == DType::bf16)
-      HWY_DYNAMIC_DISPATCH(narrow_all)(o.from.as<float>(), o.to.as<BFloat16>(), begin, end);
+      HWY_DYNAMIC_DISPATCH(round_all)(o.from.as<float>() + begin, o.to.as<std::uint16_t>() + begin, end - begin);
     else
-      HWY_DYNAMIC_DISPATCH(widen_all)(o.from.as<BFloat16>(), o.to.as<float>(), begin, end);
+      HWY_DYNAMIC_DISPATCH(widen)(o.from.as<std::uint16_t>() + begin, o.to.as<float>() + begin, end - begin);
   });
 }
 

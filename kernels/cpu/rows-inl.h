@@ -29,6 +29,11 @@ HWY_INLINE void for_vectors(std::int64_t n, F&& f) {
   for (; i < n; ++i) f(One(), i);
 }
 
+// From bf16, by its bits.
+inline void widen(const std::uint16_t* from, float* to, std::int64_t n) {
+  for_vectors(n, [&](auto d, std::int64_t i) HWY_ATTR { hn::StoreU(load_as_float(d, from + i), d, to + i); });
+}
+
 // The sum of term(tag, i) over a row, in an order that depends on n alone.
 template <class Term>
 HWY_INLINE float sum_of(std::int64_t n, Term&& term) {

@@ -1,5 +1,5 @@
-// f32 elements computed with in double: updates of parameters are bound by memory, so that the exacter arithmetic is
-// free. Included once for each instruction set.
+// f32 elements computed with in double, where conversions are not what the time goes into. Included once for each
+// instruction set.
 #if defined(STACKLAB_KERNELS_CPU_WIDE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef STACKLAB_KERNELS_CPU_WIDE_INL_H_
 #undef STACKLAB_KERNELS_CPU_WIDE_INL_H_

@@ -84,6 +84,18 @@ TEST(CpuNewtonSchulz, AnyNumberOfStepsAgreesWithDouble) {
     }
 }
 
+// Small matrices that are more than one block of depth themselves.
+TEST(CpuNewtonSchulz, LargeMatricesAgreeWithDouble) {
+  const Size s = {530, 700};
+  const std::vector<float> x = matrix(s, Spectrum::normal);
+  const std::vector<double> expected = newton_schulz(reference(), widened(x), s.rows, s.cols, 2);
+  for (const std::string_view set : cpu::instruction_sets()) {
+    const OnInstructionSet on(set);
+    expect_close(std::string(set), newton_schulz(fast(), x, s.rows, s.cols, 2), expected,
+                 [](std::size_t) { return allowed_error(2); });
+  }
+}
+
 // Singular values are mapped one by one: those of a diagonal matrix are its elements.
 TEST(CpuNewtonSchulz, SingularValuesGoWhereTheQuinticSendsThem) {
   const std::vector<std::pair<double, double>> known = {{1e-3, 0.47054395}, {3e-3, 1.11035732}, {0.01, 0.69891706},
