@@ -1,9 +1,9 @@
-// GFLOP/s of the operations made of products at the shapes of Stack-100M, beside the bare products in them.
-//   bench_products [THREADS] [INSTRUCTION SET] [ROUNDS] [f32 | bf16] [CHUNK OF THE HEAD]
+// GFLOP/s of the operations made of products at the shapes of Stack-100M (or of a first run: small), beside the bare
+// products in them.
+//   bench_products [THREADS] [INSTRUCTION SET] [ROUNDS] [f32 | bf16] [CHUNK OF THE HEAD] [small]
 // Both sides in turn, the best of many rounds each: on a shared machine only ratios within one run mean something.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <string>
 #include <vector>
@@ -20,12 +20,14 @@ using namespace stacklab;
 using bench::time_into;
 using cpu::Operand;
 
-constexpr std::int64_t tokens = 2048, d = 512, qkv = 768, f = 1408, vocabulary = 32768;
+struct Widths {
+  std::int64_t tokens = 2048, d = 512, qkv = 768, f = 1408, vocabulary = 32768;
+};
 
 class Bench {
  public:
-  Bench(int threads, int rounds, DType stored, std::int64_t chunk)
-      : team_(threads), rounds_(rounds), stored_(stored), chunk_(chunk) {
+  Bench(int threads, int rounds, DType stored, std::int64_t chunk, const Widths& widths)
+      : team_(threads), rounds_(rounds), stored_(stored), chunk_(chunk), widths_(widths) {
     context_.parallel = &team_;
   }
 
@@ -41,7 +43,7 @@ class Bench {
       const float x = static_cast<float>(seed >> 8) * 0x1p-24f - 0.5f;
       if (type == DType::f32) v.as<float>()[i] = x;
       if (type == DType::bf16) v.as<BFloat16>()[i] = BFloat16(x);
-      if (type == DType::i32) v.as<std::int32_t>()[i] = static_cast<std::int32_t>(seed >> 8) % 32768;
+      if (type == DType::i32) v.as<std::int32_t>()[i] = static_cast<std::int32_t>(seed >> 8) % 256;
     }
     return v;
   }
@@ -86,12 +88,13 @@ class Bench {
         for (const cpu::Gemm& g : bare) cpu::gemm(g, context_);
       });
     }
-    std::printf("%-34s %9.1f %9.1f %7.3f %9.2f ms\n", name, 1e-9 * flop / ours, 1e-9 * flop / theirs, theirs / ours,
+    std::printf("%-34s %9.1f %9.1f %7.3f %9.3f ms\n", name, 1e-9 * flop / ours, 1e-9 * flop / theirs, theirs / ours,
                 1e3 * ours);
     std::fflush(stdout);
   }
 
   void run() {
+    const auto [tokens, d, qkv, f, vocabulary] = widths_;
     const TensorView x = wide({tokens, d}), gain = wide({d}), dx = wide({tokens, d}), dgain = wide({d});
     {
       TensorView saved;
@@ -144,7 +147,6 @@ class Bench {
     {
       TensorView none;
       const TensorView w = stored({vocabulary, d}), dw = wide({vocabulary, d});
-      std::memset(x.data + 64, 0, 4096);
       op::LossHead head{.x = x,
                         .gain = gain,
                         .w = w,
@@ -179,6 +181,7 @@ class Bench {
   int rounds_;
   DType stored_;
   std::int64_t chunk_;
+  Widths widths_;
   std::deque<std::vector<std::byte>> memory_;
 };
 
@@ -190,10 +193,12 @@ int main(int argc, char** argv) {
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 20;
   const bool narrow = argc > 4 && std::string(argv[4]) == "bf16";
   const std::int64_t chunk = argc > 5 ? std::atoll(argv[5]) : 1024;
+  const bool small = argc > 6 && std::string(argv[6]) == "small";
+  const Widths widths = small ? Widths{1024, 64, 128, 176, 256} : Widths{};
   bench::own_time = threads == 1;
   std::printf("%s, %d threads, operands in %s, head by %lld\n%-34s %9s %9s %7s\n",
               std::string(cpu::instruction_set()).c_str(), threads, narrow ? "bf16" : "f32",
               static_cast<long long>(chunk), "GFLOP/s", "operation", "bare f32", "ratio");
-  Bench(threads, rounds, narrow ? DType::bf16 : DType::f32, chunk).run();
+  Bench(threads, rounds, narrow ? DType::bf16 : DType::f32, chunk, widths).run();
   return 0;
 }
