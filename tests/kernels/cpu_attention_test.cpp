@@ -119,7 +119,8 @@ void run_both(const Backend& backend, Operands<T, S>& o, ParallelFor* parallel =
   run_guarded(backend, o.backward(), parallel);
 }
 
-// What rounding may do, from the sizes of the terms: unit32 x depth x norm.
+// What rounding may do: unit32 x depth x norm. Operands are random and roundings independent of one another, so that
+// sums of n terms wander like sqrt(n), and a product of heads is sqrt(head_dim) smaller than its norms allow.
 class Allowed {
  public:
   Allowed(const Case& c, Operands<double>& exact)
@@ -129,16 +130,17 @@ class Allowed {
     for (std::int64_t t = 0; t < o_.tokens; ++t)
       for (std::int64_t h = 0; h < s.n_heads + 2 * s.n_kv_heads; ++h) {
         const bool is_q = h < s.n_heads, is_v = h >= s.n_heads + s.n_kv_heads;
-        const double length = norm(&o_.qkv[at(t, h)]) * (is_v ? 1 : inverse(t, h) * gain(is_q));
+        const double length = is_v ? norm(&o_.qkv[at(t, h)]) : prepared_norm(t, h);
         double& longest_head = is_v ? v_ : is_q ? q_ : k_;
         longest_head = std::max(longest_head, length);
         for (std::int64_t i = 0; is_v && i < c.head_dim; ++i)
           v_element_ = std::max(v_element_, std::abs(o_.qkv[at(t, h) + static_cast<std::size_t>(i)]));
       }
+    for (std::size_t i = 0; i < o_.dout.size(); ++i) dout_element_ = std::max(dout_element_, std::abs(o_.dout[i]));
     for (std::int64_t i = 0; i < o_.tokens * s.n_heads; ++i)
       dout_ = std::max(dout_, norm(&o_.dout[static_cast<std::size_t>(i * c.head_dim)]));
-    // A sum of n terms wanders like sqrt(n); norm, rotation and scale round a few times.
-    logit_ = unit32 * (16 + 2 * root_) * s.scale * q_ * k_;
+    // Norm, rotation and scale round a few times.
+    logit_ = max_logit();
     if (c.soft_cap > 0) logit_ += unit32 * 8 * c.soft_cap;
     weight_ = 2 * logit_ + unit32 * (12 + 2 * std::sqrt(longest) + 2 * root_);
     // Sums of weights over the queries that see a key: the gradient of values when that of every output is 1.
@@ -153,14 +155,14 @@ class Allowed {
   }
   double out() const { return weight_ * v_element_; }
   double lse() const { return logit_ + unit32 * (8 + std::log(static_cast<double>(o_.shape.max_len))); }
-  double max_logit() const { return unit32 * (16 + 2 * root_) * o_.shape.scale * q_ * k_; }
+  double max_logit() const { return unit32 * (24 + 2 * root_) * o_.shape.scale * q_ * k_ / root_; }
   // Element i of dqkv.
   double dqkv(std::size_t i) const {
     const AttentionShape& s = o_.shape;
     const auto t = static_cast<std::int64_t>(i) / s.qkv_width(),
                h = static_cast<std::int64_t>(i) % s.qkv_width() / s.head_dim;
-    if (h >= s.n_heads + s.n_kv_heads) return weight_ * dout_ * seen(t, h - s.n_heads - s.n_kv_heads);
-    return prepared(t, h) * (c_.qk_norm ? 2 * inverse(t, h) * gain(h < s.n_heads) * root_ : 2);
+    if (h >= s.n_heads + s.n_kv_heads) return weight_ * dout_element_ * seen(t, h - s.n_heads - s.n_kv_heads);
+    return prepared(t, h) * (c_.qk_norm ? 4 * inverse(t, h) * gain(h < s.n_heads) : 2);
   }
   // Errors of rows are independent of one another.
   double gain_gradient(bool of_q) const {
@@ -168,7 +170,7 @@ class Allowed {
     double sum = 0;
     for (std::int64_t t = 0; t < o_.tokens; ++t)
       for (std::int64_t h = of_q ? 0 : s.n_heads; h < (of_q ? s.n_heads : s.n_heads + s.n_kv_heads); ++h)
-        sum += std::pow(2 * prepared(t, h) * norm(&o_.qkv[at(t, h)]) * inverse(t, h), 2);
+        sum += std::pow(4 * prepared(t, h), 2);
     return std::sqrt(sum);
   }
 
@@ -185,24 +187,33 @@ class Allowed {
     const double n = norm(&o_.qkv[at(t, h)]);
     return c_.qk_norm ? 1 / std::sqrt(n * n / static_cast<double>(c_.head_dim) + o_.shape.norm_eps) : 1;
   }
+  double prepared_norm(std::int64_t t, std::int64_t h) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(c_.head_dim); ++i) {
+      const Guarded<double>& g = h < o_.shape.n_heads ? o_.q_gain : o_.k_gain;
+      sum += std::pow(o_.qkv[at(t, h) + i] * (c_.qk_norm ? g[i] * inverse(t, h) : 1), 2);
+    }
+    return std::sqrt(sum);
+  }
   double gain(bool of_q) const {
     double most = c_.qk_norm ? 0 : 1;
     const Guarded<double>& g = of_q ? o_.q_gain : o_.k_gain;
     for (std::size_t i = 0; i < g.size(); ++i) most = std::max(most, std::abs(g[i]));
     return most;
   }
+  // What errors of weights add up to, where a sum over queries has no more than 1 each.
   double seen(std::int64_t t, std::int64_t kv) const {
-    return seen_[static_cast<std::size_t>(t * o_.shape.n_kv_heads + kv)];
+    return 1 + std::sqrt(seen_[static_cast<std::size_t>(t * o_.shape.n_kv_heads + kv)]);
   }
-  // Of the gradient of a prepared head: sum of weight x (dout v - mean) x the other's head.
+  // Of the gradient of a prepared head: sum of weight x (dout v - mean) x an element of the other's head.
   double prepared(std::int64_t t, std::int64_t h) const {
-    const double gradient = 2 * weight_ * dout_ * v_ * o_.shape.scale;
-    return h < o_.shape.n_heads ? gradient * k_ : gradient * q_ * seen(t, h - o_.shape.n_heads);
+    const double gradient = 2 * weight_ * dout_ * v_ / root_ * o_.shape.scale;
+    return h < o_.shape.n_heads ? gradient * 3 * k_ / root_ : gradient * 3 * q_ / root_ * seen(t, h - o_.shape.n_heads);
   }
 
   Case c_;
   Operands<double>& o_;
-  double root_, q_ = 0, k_ = 0, v_ = 0, v_element_ = 0, dout_ = 0, logit_, weight_;
+  double root_, q_ = 0, k_ = 0, v_ = 0, v_element_ = 0, dout_ = 0, dout_element_ = 0, logit_, weight_;
   Vector seen_;
 };
 
