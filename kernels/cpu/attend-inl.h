@@ -2,7 +2,9 @@
 // products on packed memory. Included once for each instruction set.
 //
 // Queries carry the scale, so products are logits. Keys and values lie as rows of padded heads, and as panels
-// [head_dim, tile_cols] of tile_cols keys each, zero beyond the last key.
+// [head_dim, tile_cols] of tile_cols keys each, zero beyond the last key. Weights of keys that a row does not see are
+// 0, so a value that is no number shows in rows that see it and may show in the few before it that share its tile,
+// never in another document.
 #if defined(STACKLAB_KERNELS_CPU_ATTEND_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef STACKLAB_KERNELS_CPU_ATTEND_INL_H_
 #undef STACKLAB_KERNELS_CPU_ATTEND_INL_H_

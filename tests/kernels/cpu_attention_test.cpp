@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <numeric>
 
 #include "kernels/backend.h"
 #include "kernels/bf16.h"
+#include "kernels/cpu/attention.h"
 #include "tests/kernels/cpu_harness.h"
 #include "tests/kernels/op_harness.h"
 
@@ -492,6 +494,37 @@ TEST(AttentionTest, TokensBeyondTheDocumentsStayOut) {
     for (std::size_t i = 75 * width; i < o.dqkv.size(); ++i) ASSERT_EQ(o.dqkv[i], 0) << set;
     EXPECT_NE(o.dqkv[75 * width - 1], 0);
   }
+}
+
+// Every item is done once, and no thread has more than its part and one item.
+TEST(AttentionTest, SharesOfWorkAreWholeAndAlike) {
+  std::mt19937 engine(1);
+  for (const int threads : {1, 2, 3, 8, 16})
+    for (const int items : {1, 2, 7, 40, 333}) {
+      std::vector<std::int64_t> costs;
+      for (int i = 0; i < items; ++i) costs.push_back(i % 5 == 0 ? 0 : 1 + static_cast<std::int64_t>(engine() % 9000));
+      TeamTasks team(threads);
+      KernelContext context;
+      context.parallel = &team;
+      const auto list = [&](auto&& f) {
+        for (std::size_t i = 0; i < costs.size(); ++i) f(i, costs[i]);
+      };
+      std::vector<std::atomic<int>> done(costs.size());
+      cpu::run_shares(context, list, [&](std::size_t i) { ++done[i]; });
+      for (const auto& n : done) EXPECT_EQ(n, 1);
+      const cpu::Shares shares(context, list);
+      std::vector<std::int64_t> loads(static_cast<std::size_t>(shares.count));
+      std::int64_t owner_before = 0;
+      shares.for_each(list, [&](std::int64_t owner, std::size_t, std::int64_t cost) {
+        EXPECT_LE(owner_before, owner);
+        owner_before = owner;
+        loads[static_cast<std::size_t>(owner)] += cost;
+      });
+      const std::int64_t largest = *std::max_element(costs.begin(), costs.end());
+      for (const std::int64_t load : loads) EXPECT_LE(load, shares.total / shares.count + largest + 1);
+      const std::int64_t most = *std::max_element(loads.begin(), loads.end());
+      EXPECT_EQ(cpu::shares_are_even(context, list), most * shares.count <= shares.total + shares.total / 16);
+    }
 }
 
 // A Program is planned for other machines too.
