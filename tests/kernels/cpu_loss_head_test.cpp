@@ -152,6 +152,8 @@ std::vector<Case> cases() {
       {31, 600, 48, 12, 0, 1e-2, true, false, true, {true, false}, {true, false}, 100},
       {600, 70, 16, 600},
       {3, 9000, 8, 2, 0, 1e-2},
+      // Weights that are packed in parts.
+      {5, 4100, 200, 3, 0, 1e-2},
   };
   for (const int ignored : {0, 1, 2}) {
     Case c{26, 300, 24, 9, 0, 1e-2};

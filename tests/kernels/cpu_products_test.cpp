@@ -17,16 +17,17 @@ struct Size {
   std::string text() const { return std::to_string(tokens) + " x " + std::to_string(out) + " x " + std::to_string(in); }
 };
 // One row, one column, less than a tile, edges beside tiles, several depth blocks in either direction, and a width
-// whose rows do not come whole.
-const std::vector<Size> sizes = {{1, 1, 1},      {1, 7, 5},      {3, 1, 9},      {64, 96, 64},  {37, 50, 70},
-                                 {65, 129, 300}, {130, 21, 530}, {19, 40, 1100}, {600, 17, 23}, {5, 400, 2100}};
+// whose rows do not come whole, and weights that are packed in parts.
+const std::vector<Size> sizes = {{1, 1, 1},     {1, 7, 5},      {3, 1, 9},      {64, 96, 64},
+                                 {37, 50, 70},  {65, 129, 300}, {130, 21, 530}, {19, 40, 1100},
+                                 {600, 17, 23}, {5, 400, 2100}, {5, 1000, 400}};
 
 struct Wish {
   Wanted dx, dgain, dw;
 };
 std::vector<Wish> wishes(const Size& s) {
   const Wanted yes{true, false}, more{true, true}, no{false, false};
-  if (s.in > 1000) return {{more, yes, yes}};
+  if (s.in > 1000 || s.out > 500) return {{more, yes, yes}};
   return {{more, yes, yes}, {more, more, more}, {yes, no, no}, {no, yes, no}, {no, no, more}, {more, no, yes}};
 }
 
