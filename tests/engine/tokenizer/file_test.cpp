@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/sha256.h"
+#include "engine/tokenizer/tokenizer_json.h"
+#include "tests/engine/tokenizer/tokenizer_testing.h"
+#include "tests/temporary_folder.h"
+
+namespace stacklab {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(TokenizerFile, DamagedFilesAreRefusedAndOddOnesRead) {
+  const fs::path folder = golden_folder() / "malformed/tokenizer";
+  const Result<std::string> expected = read_file(folder / "expected.json");
+  ASSERT_TRUE(expected);
+  const nlohmann::json cases = nlohmann::json::parse(*expected)["cases"];
+  EXPECT_GT(cases.size(), 40u);
+  for (const nlohmann::json& c : cases) {
+    const std::string name = c["file"];
+    const Result<Tokenizer> tokenizer = read_tokenizer(folder / name);
+    EXPECT_EQ(tokenizer.has_value(), c["outcome"] == "accepted")
+        << name << ": " << c["why"] << (tokenizer ? "" : ", but: " + tokenizer.error().message());
+    if (tokenizer) continue;
+    EXPECT_NE(tokenizer.error().message().find(name), std::string::npos) << tokenizer.error().message();
+    EXPECT_LT(tokenizer.error().message().size(), 1000u) << name;
+  }
+}
+
+TEST(TokenizerFile, APatternOfItsOwnIsReadButEncodesNothing) {
+  const Result<Tokenizer> tokenizer =
+      read_tokenizer(golden_folder() / "malformed/tokenizer/33_regex_catastrophic.json");
+  ASSERT_TRUE(tokenizer);
+  std::vector<TokenId> ids;
+  const Status encoded = tokenizer->encode(std::string(40, 'a') + "b", Specials::as_text, ids);
+  ASSERT_FALSE(encoded);
+  EXPECT_NE(encoded.error().message().find("llama3"), std::string::npos) << encoded.error().message();
+  EXPECT_TRUE(ids.empty());
+}
+
+TEST(TokenizerFile, BothSpellingsOfMergesMeanTheSame) {
+  const fs::path folder = golden_folder() / "tokenizer";
+  const Result<Tokenizer> pairs = read_tokenizer(folder / "tokenizer_trained_qwen2.json");
+  const Result<Tokenizer> texts = read_tokenizer(folder / "tokenizer_trained_qwen2_string_merges.json");
+  ASSERT_TRUE(pairs && texts);
+  EXPECT_EQ(pairs->model(), texts->model());
+  EXPECT_EQ(pairs->model().merges.size(), 512u);
+}
+
+TEST(TokenizerFile, WhatIsWrittenReadsBack) {
+  for (const std::string name : {"gpt2", "llama3", "qwen2_nfc", "trained_qwen2"}) {
+    const Result<Tokenizer> tokenizer = read_tokenizer(golden_folder() / "tokenizer" / ("tokenizer_" + name + ".json"));
+    ASSERT_TRUE(tokenizer);
+    const Result<Tokenizer> again = parse_tokenizer(tokenizer_json(tokenizer->model()), name);
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_EQ(again->model(), tokenizer->model());
+    // The same JSON, but for a post-processor's place and the order of keys.
+    nlohmann::json ours = nlohmann::json::parse(tokenizer_json(tokenizer->model()));
+    EXPECT_EQ(ours, golden_json("tokenizer_" + name + ".json")) << name;
+  }
+}
+
+TEST(TokenizerFile, AFolderNamesWhatItWasTrainedOn) {
+  const TemporaryFolder temporary;
+  const Result<Tokenizer> tokenizer = read_tokenizer(golden_folder() / "tokenizer/tokenizer_gpt2.json");
+  ASSERT_TRUE(tokenizer);
+  const fs::path folder = temporary.path() / "a/tok";
+  ASSERT_TRUE(write_tokenizer(folder, tokenizer->model(), {{"text.txt", 3, sha256_hex("abc")}}));
+  const Result<Tokenizer> again = read_tokenizer(folder);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->model(), tokenizer->model());
+  const nlohmann::json manifest = nlohmann::json::parse(*read_file(folder / "manifest.json"));
+  EXPECT_EQ(manifest["trained_on"][0]["sha256"], sha256_hex("abc"));
+  EXPECT_EQ(manifest["tokenizer_sha256"], sha256_hex(*read_file(folder / "tokenizer.json")));
+  EXPECT_TRUE(nlohmann::json::accept(*read_file(folder / "tokenizer_config.json")));
+  EXPECT_FALSE(write_tokenizer(folder, tokenizer->model(), {}));
+  EXPECT_TRUE(write_tokenizer(folder, tokenizer->model(), {}, true));
+}
+
+TEST(TokenizerFile, ADamagedByteNeverCrashes) {
+  const Result<std::string> whole = read_file(golden_folder() / "malformed/tokenizer/00_valid.json");
+  ASSERT_TRUE(whole);
+  Numbers numbers(7);
+  for (int n = 0; n < 400; ++n) {
+    std::string damaged = *whole;
+    for (int i = 0; i < 1 + n % 3; ++i) damaged[numbers.below(damaged.size())] = static_cast<char>(numbers.below(256));
+    if (n % 5 == 0) damaged.resize(numbers.below(damaged.size()));
+    const Result<Tokenizer> tokenizer = parse_tokenizer(damaged, "damaged.json");
+    if (!tokenizer) {
+      EXPECT_NE(tokenizer.error().message().find("damaged.json"), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stacklab
