@@ -31,6 +31,7 @@ void declare(Level& level, const std::vector<Argument>& arguments) {
     CLI::Option* option = level.app->add_option(argument.name, value.second);
     // One value a time; what is given again replaces, or for lists adds, later.
     option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
+    if (argument.many) option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(true);
   }
 }
 

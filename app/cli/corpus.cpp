@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <future>
 #include <memory>
-#include <mutex>
 
+#include "app/cli/beside.h"
 #include "app/cli/common.h"
 #include "app/cli/console.h"
-#include "app/cli/progress.h"
-#include "app/cli/signals.h"
 #include "engine/base/text.h"
 #include "engine/service/corpora.h"
 
@@ -44,32 +41,16 @@ Status list(Context& context) {
   return {};
 }
 
-// The preparation runs beside, so that Ctrl-C is noticed while it waits for the network.
 Result<Corpus> fetch(const std::string& name, const fs::path& workspace, bool quiet) {
-  const StopSignals signals;
-  std::stop_source stop;
-  std::mutex mutex;
-  Progress latest{"text", "looking for " + name, 0, 0};
-  auto corpus = std::async(std::launch::async, [&] {
-    return ensure_corpus(
-        name, workspace,
-        [&](std::string_view detail, std::int64_t done, std::int64_t total) {
-          const std::lock_guard lock(mutex);
-          latest = {"text", std::string(detail), done, total};
-        },
-        stop.get_token());
-  });
-  ProgressDisplay display(name, quiet);
-  while (corpus.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
-    if (StopSignals::requested()) stop.request_stop();
-    Progress now;
-    {
-      const std::lock_guard lock(mutex);
-      now = latest;
-    }
-    display.show(now, {});
-  }
-  return corpus.get();
+  return run_beside(name, quiet, {"text", "looking for " + name, 0, 0},
+                    [&](const ReportProgress& report, std::stop_token stop) {
+                      return ensure_corpus(
+                          name, workspace,
+                          [&](std::string_view detail, std::int64_t done, std::int64_t total) {
+                            report({"text", std::string(detail), done, total});
+                          },
+                          stop);
+                    });
 }
 
 Status get(Context& context, const std::string& name) {

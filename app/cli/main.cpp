@@ -59,7 +59,7 @@ int run(const std::vector<std::string>& words) {
                        "stacklab train experiments/first-run.json --workspace workspace",
                        {},
                        {bench_verb(), corpus_verb(), doctor_verb(), params_verb(), pause_verb(), plan_verb(),
-                        resume_verb(), runs_verb(), stop_verb(), train_verb()},
+                        resume_verb(), runs_verb(), stop_verb(), tokenizer_verb(), train_verb()},
                        {},
                        {}};
     const Result<Parsed> parsed = parse(program, everywhere, words);

@@ -22,6 +22,7 @@ struct Argument {
   std::string help;
   Target target;  // bool: a flag; the list: may be given again and again
   bool required = false;
+  bool many = false;  // of a list: every word up to the next option belongs to it
 
   bool is_option() const { return name.starts_with("-"); }
 };
@@ -60,6 +61,7 @@ Verb plan_verb();
 Verb resume_verb();
 Verb runs_verb();
 Verb stop_verb();
+Verb tokenizer_verb();
 Verb train_verb();
 
 }  // namespace stacklab::cli

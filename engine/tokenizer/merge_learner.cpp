@@ -31,6 +31,7 @@ Result<MergeLearner> MergeLearner::create(std::vector<PieceCounts> counts) {
   std::uint64_t size = 1;
   for (const PieceCounts& part : counts) {
     part.for_each([&](std::string_view bytes, std::int64_t count) {
+      learner.bytes_ += count * static_cast<std::int64_t>(bytes.size());
       if (bytes.size() < 2) return;
       pieces.push_back({count, bytes});
       size += bytes.size() + 1;
@@ -55,6 +56,7 @@ Result<MergeLearner> MergeLearner::create(std::vector<PieceCounts> counts) {
   }
   pieces = {};
   counts.clear();
+  learner.tokens_ = learner.bytes_;
   for (int r = 0; r < 256; ++r) {
     learner.vocabulary_.push_back(std::string(1, static_cast<char>(byte_of_rank(r))));
     learner.ids_.emplace(learner.vocabulary_.back(), static_cast<Symbol>(r));
@@ -216,6 +218,7 @@ void MergeLearner::apply(std::uint32_t merged, Symbol result) {
                                 [](std::uint32_t a, const auto& w) { return a < w.first; });
     }
     const std::uint32_t end = middle + right_length;
+    tokens_ -= weight->second;
     const Symbol before = text_[at - 1], after = text_[end];
     if (before != wall) left_.add(before, at - lengths_[before], weight->second);
     if (after != wall) right_.add(after, at, weight->second);

@@ -28,6 +28,9 @@ class MergeLearner {
   std::optional<Merge> next(std::int64_t min_frequency);
   // The bytes of each id so far.
   const std::vector<std::string>& vocabulary() const { return vocabulary_; }
+  // Of all counted text: its bytes, and the tokens that it has by now.
+  std::int64_t bytes() const { return bytes_; }
+  std::int64_t tokens() const { return tokens_; }
 
  private:
   using Symbol = std::uint32_t;
@@ -79,6 +82,7 @@ class MergeLearner {
   std::vector<Candidate> heap_;
   std::int64_t heap_least_ = 0;  // pairs that occur less often are not in the heap yet
   Side left_, right_;
+  std::int64_t bytes_ = 0, tokens_ = 0;
   std::vector<std::string> vocabulary_;
   std::vector<std::uint32_t> lengths_;
   std::unordered_map<std::string, Symbol> ids_;

@@ -134,7 +134,6 @@ Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training, cons
     if (stop.stop_requested()) return stopped("training of the tokenizer was stopped");
     if (!*more) break;
     counter.add_document(document);
-    ++trained.documents;
     trained.bytes += static_cast<std::int64_t>(document.size());
     if (trained.bytes - shown >= std::int64_t{1} << 20) progress("counting", shown = trained.bytes, 0);
   }
@@ -158,6 +157,8 @@ Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training, cons
       progress("merging", static_cast<std::int64_t>(learner->vocabulary().size() - 256), total);
   }
   model.vocabulary = learner->vocabulary();
+  if (learner->tokens() > 0)
+    trained.bytes_per_token = static_cast<double>(learner->bytes()) / static_cast<double>(learner->tokens());
   const std::set<std::string_view> learnt(model.vocabulary.begin(), model.vocabulary.end());
   for (const std::string& special : training.specials) {
     if (learnt.contains(special))

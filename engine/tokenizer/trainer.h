@@ -25,13 +25,14 @@ struct TokenizerTraining {
 };
 
 struct TrainedTokenizer {
-  TokenizerModel model;  // smaller than asked for when the text has no more pairs
-  std::int64_t documents = 0, bytes = 0;
+  TokenizerModel model;        // smaller than asked for when the text has no more pairs
+  std::int64_t bytes = 0;      // of the documents
+  double bytes_per_token = 0;  // of what was counted, encoded as text; 0: there was nothing
   std::int64_t pieces = 0;     // different ones
   std::int64_t forgotten = 0;  // different pieces that were dropped to keep memory bounded
 };
 
-// Gives the next document, which lives until the next call; false: there are no more.
+// Gives the next document, or part of one behind find_safe_cut; it lives until the next call. false: there are no more.
 using NextDocument = std::function<Result<bool>(std::string_view& document)>;
 // What is being done, and how far: bytes while counting (total unknown: 0), merges while learning.
 using TrainingProgress = std::function<void(std::string_view what, std::int64_t done, std::int64_t total)>;

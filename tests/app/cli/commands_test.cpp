@@ -30,7 +30,13 @@ TEST(Commands, HelpOfEveryLevelHasAnExample) {
                                                                                      {"plan", "memory"},
                                                                                      {"corpus"},
                                                                                      {"corpus", "list"},
-                                                                                     {"corpus", "get"}}) {
+                                                                                     {"corpus", "get"},
+                                                                                     {"tokenizer"},
+                                                                                     {"tokenizer", "train"},
+                                                                                     {"tokenizer", "encode"},
+                                                                                     {"tokenizer", "decode"},
+                                                                                     {"tokenizer", "inspect"},
+                                                                                     {"tokenizer", "import"}}) {
     std::vector<std::string> words = level;
     words.push_back(level.size() == 1 ? "-h" : "--help");
     const Answer answer = stacklab(words);

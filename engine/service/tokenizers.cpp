@@ -1,0 +1,179 @@
+#include "engine/service/tokenizers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <optional>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/sha256.h"
+#include "engine/base/thread_team.h"
+#include "engine/data/corpus.h"
+
+namespace stacklab {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Gives the documents of files and corpora, a piece of each file in memory at a time.
+class Documents {
+ public:
+  explicit Documents(const std::vector<fs::path>& inputs) : inputs_(inputs) {}
+
+  Result<bool> next(std::string_view& document) {
+    for (;;) {
+      if (corpus_) {
+        if (next_in_corpus_ < corpus_->size()) {
+          const std::span<const std::uint8_t> bytes = corpus_->document(next_in_corpus_++);
+          document = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+          ++documents_;
+          return true;
+        }
+        corpus_.reset();
+      }
+      if (file_.is_open()) {
+        if (take(document)) return true;
+        texts_.push_back({inputs_[input_ - 1].string(), bytes_, hash_.hex()});
+        file_.close();
+      }
+      if (input_ == inputs_.size()) return false;
+      if (Status opened = open(inputs_[input_++]); !opened) return tl::unexpected(opened.error());
+    }
+  }
+
+  std::vector<TrainingText> texts() { return std::move(texts_); }
+  std::int64_t documents() const { return documents_; }
+
+ private:
+  static constexpr std::size_t block = std::size_t{1} << 20;
+  static constexpr std::size_t long_document = std::size_t{4} << 20;
+
+  Status open(const fs::path& path) {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) {
+      Result<Corpus> corpus = Corpus::open(path);
+      if (!corpus) return tl::unexpected(corpus.error());
+      texts_.push_back({corpus->info().name, corpus->info().bytes, corpus->info().sha256});
+      corpus_ = std::move(*corpus);
+      next_in_corpus_ = 0;
+      return {};
+    }
+    if (!fs::is_regular_file(path, ignored))
+      return failed(fmt::format("{} is neither a file nor a corpus", path.string()), "check its name");
+    file_.clear();
+    file_.open(path, std::ios::binary);
+    if (!file_) return tl::unexpected(file_error("reading", path, errno));
+    hash_ = Sha256();
+    buffer_.clear();
+    begin_ = looked_at_ = 0;
+    bytes_ = 0;
+    return {};
+  }
+
+  // The next document of the open file, or a part of a very long one.
+  bool take(std::string_view& document) {
+    for (;;) {
+      const std::string_view rest = std::string_view(buffer_).substr(begin_);
+      const std::size_t end = rest.find('\0', looked_at_);
+      if (end != std::string_view::npos) {
+        document = rest.substr(0, end);
+        begin_ += end + 1;
+        looked_at_ = 0;
+        ++documents_;
+        return true;
+      }
+      if (rest.size() > long_document) {
+        const std::size_t cut = find_safe_cut(rest, std::max(long_document, looked_at_));
+        if (cut != std::string_view::npos) {
+          document = rest.substr(0, cut);
+          begin_ += cut;
+          looked_at_ = 0;
+          return true;
+        }
+      }
+      looked_at_ = rest.size() < 2 ? 0 : rest.size() - 2;
+      buffer_.erase(0, begin_);
+      begin_ = 0;
+      const std::size_t old = buffer_.size();
+      buffer_.resize(old + block);
+      file_.read(buffer_.data() + old, static_cast<std::streamsize>(block));
+      buffer_.resize(old + static_cast<std::size_t>(file_.gcount()));
+      hash_.update(std::string_view(buffer_).substr(old));
+      bytes_ += file_.gcount();
+      if (buffer_.size() > old) continue;
+      if (buffer_.empty()) return false;
+      last_ = std::move(buffer_);
+      buffer_.clear();
+      looked_at_ = 0;
+      document = last_;
+      ++documents_;
+      return true;
+    }
+  }
+
+  const std::vector<fs::path>& inputs_;
+  std::size_t input_ = 0;
+  std::optional<Corpus> corpus_;
+  std::size_t next_in_corpus_ = 0;
+  std::ifstream file_;
+  Sha256 hash_;
+  std::int64_t bytes_ = 0;
+  std::string buffer_, last_;
+  std::size_t begin_ = 0, looked_at_ = 0;  // of what is not given yet; behind begin_, where no end is
+  std::vector<TrainingText> texts_;
+  std::int64_t documents_ = 0;
+};
+
+Status may_write(const fs::path& folder, bool replace) {
+  std::error_code ignored;
+  if (replace || !fs::exists(fs::symlink_status(folder, ignored))) return {};
+  return failed(fmt::format("{} exists", folder.string()), "name another folder, or replace it with --yes");
+}
+
+// What the inputs hold in all, as far as it is known beforehand.
+std::int64_t size_of(const std::vector<fs::path>& inputs) {
+  std::int64_t all = 0;
+  for (const fs::path& input : inputs) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(fs::is_directory(input, error) ? input / "documents.bin" : input, error);
+    if (!error) all += static_cast<std::int64_t>(size);
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<TokenizerReport> train_tokenizer_from(const TokenizerJob& job, const TrainingProgress& progress,
+                                             std::stop_token stop) {
+  const auto begin = std::chrono::steady_clock::now();
+  // Before minutes of work, not after.
+  if (Status fine = may_write(job.folder, job.replace); !fine) return tl::unexpected(fine.error());
+  ThreadTeam team(job.threads);
+  Documents documents(job.inputs);
+  const std::int64_t size = size_of(job.inputs);
+  Result<TrainedTokenizer> trained = train_tokenizer(
+      job.training, [&](std::string_view& document) { return documents.next(document); }, team,
+      [&](std::string_view what, std::int64_t done, std::int64_t total) {
+        progress(what, done, total == 0 ? size : total);
+      },
+      stop);
+  if (!trained) return tl::unexpected(trained.error());
+  TokenizerReport report{std::move(*trained), documents.texts(), documents.documents(), 0};
+  const Status written = write_tokenizer(job.folder, report.trained.model, report.texts, job.replace);
+  if (!written) return tl::unexpected(written.error());
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report;
+}
+
+Result<Tokenizer> import_tokenizer(const fs::path& path, const fs::path& folder, bool replace) {
+  if (Status fine = may_write(folder, replace); !fine) return tl::unexpected(fine.error());
+  Result<Tokenizer> tokenizer = read_tokenizer(path);
+  if (!tokenizer) return tokenizer;
+  const Status written = write_tokenizer(folder, tokenizer->model(), {}, replace);
+  if (!written) return tl::unexpected(written.error());
+  return tokenizer;
+}
+
+}  // namespace stacklab
