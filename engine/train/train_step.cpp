@@ -13,7 +13,7 @@ namespace {
 
 // Tokens of a micro-batch and of a chunk of the loss head where the config leaves them to us.
 constexpr std::int64_t auto_micro_tokens = 4096;
-constexpr std::int64_t auto_loss_chunk = 1024;
+constexpr std::int64_t auto_loss_chunk = 512;  // as fast as larger ones on the CPU, in half the memory
 
 std::int64_t head_chunk(const RunConfig& config, const LoaderShape& shape) {
   return std::min(config.run.loss_chunk > 0 ? config.run.loss_chunk : auto_loss_chunk, shape.tokens());
