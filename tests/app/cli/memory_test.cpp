@@ -4,15 +4,10 @@
 
 #include "engine/service/planning.h"
 #include "tests/app/cli/cli_testing.h"
+#include "tests/sanitized.h"
 
 namespace stacklab::cli {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;  // shadow memory and guard zones count as resident
-#else
-constexpr bool sanitized = false;
-#endif
 
 struct Measured {
   double plan = 0, peak = 0;
