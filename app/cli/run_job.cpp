@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "app/cli/common.h"
 #include "app/cli/console.h"
@@ -11,7 +12,7 @@
 #include "app/cli/progress.h"
 #include "app/cli/signals.h"
 #include "engine/base/text.h"
-#include "engine/config/config_io.h"
+#include "engine/service/model_facts.h"
 
 namespace stacklab::cli {
 namespace {
@@ -150,6 +151,23 @@ std::string as_json(const JobOutcome& o, const Stored& run, const fs::path& work
   return w.text();
 }
 
+// A trace is written after its steps, and takes the place of an older trace but of nothing else.
+Status check_trace_place(const fs::path& file) {
+  if (file.empty()) return {};
+  std::error_code ec;
+  if (const fs::path folder = fs::absolute(file, ec).parent_path(); !fs::is_directory(folder, ec))
+    return failed(fmt::format("--trace: there is no folder {}", folder.string()), "make it first");
+  if (!fs::exists(file, ec)) return {};
+  const auto refusal = [&](std::string_view why) {
+    return refused(fmt::format("--trace: {} {}", file.string(), why), "name a file that does not exist");
+  };
+  if (!fs::is_regular_file(file, ec)) return refusal("is no file");
+  if (fs::file_size(file, ec) == 0) return {};
+  std::string begin(trace_beginning.size(), '\0');
+  std::ifstream(file, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin == trace_beginning ? Status() : refusal("exists and is no trace");
+}
+
 }  // namespace
 
 std::vector<Argument> job_arguments(JobOptions& options) {
@@ -161,16 +179,12 @@ std::vector<Argument> job_arguments(JobOptions& options) {
 
 Status run_job(Context& context, const RunConfig& config, bool resume, const JobOptions& options) {
   Console& console = context.console;
-  if (Status valid = validate(config); !valid) return valid;
+  if (Status valid = check_launch(config); !valid) return valid;
   if (options.max_steps && *options.max_steps < 1)
     return usage_error(fmt::format("--max-steps: {} is less than one step", *options.max_steps));
   if (options.trace_steps && *options.trace_steps < 1)
     return usage_error(fmt::format("--trace-steps: {} is less than one step", *options.trace_steps));
-  // A trace is written after its steps: a place that does not exist is better known before.
-  std::error_code ec;
-  if (const fs::path folder = fs::absolute(options.trace, ec).parent_path();
-      !options.trace.empty() && !fs::is_directory(folder, ec))
-    return failed(fmt::format("--trace: there is no folder {}", folder.string()), "make it first");
+  if (Status place = check_trace_place(options.trace); !place) return place;
 
   Result<std::unique_ptr<JobService>> service = JobService::open(workspace_of(context.common));
   if (!service) return tl::unexpected(service.error());
@@ -192,7 +206,10 @@ Status run_job(Context& context, const RunConfig& config, bool resume, const Job
       console.print(fmt::format("Paused at step {} of {}. Continue with: stacklab resume {}\n",
                                 format_integer(outcome.steps), format_integer(run.total_steps), run.name));
     console.print(learnt(outcome, run) + "\n");
-    if (outcome.trace) console.note(trace_table(*outcome.trace));
+    if (outcome.trace)
+      console.note(trace_table(*outcome.trace));
+    else if (!options.trace.empty())
+      console.note("No step was left to trace: " + options.trace + " is not written");
     console.print_json(as_json(outcome, run, (*service)->workspace()));
   }
   return outcome.error ? Status(tl::unexpected(*outcome.error)) : Status();

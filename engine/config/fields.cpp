@@ -10,7 +10,7 @@ namespace {
 // cache) inside 63 bits.
 constexpr double most_vocabulary = 1 << 24;
 constexpr double most_width = 1 << 17;
-constexpr double most_layers = 4096;
+constexpr double most_layers = 1024;
 constexpr double most_heads = 4096;
 constexpr double most_head_dim = 4096;
 constexpr double most_intermediate = 1 << 19;

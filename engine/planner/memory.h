@@ -14,9 +14,10 @@
 
 namespace stacklab {
 
-// What a process that trains holds beside its plan, at most: the program and its libraries, the store, threads. About
-// 20 MB were measured with a corpus of 4 MB; pages of a larger corpus come on top, and leave when memory is wanted.
-inline constexpr std::int64_t process_overhead_bytes = 24 << 20;
+// What a process that trains holds beside its plan, at most: the program and its libraries, the store, threads. 20 to
+// 37 MB were measured with a corpus of 4 MB, on up to 8 threads, the most where it was fetched first; pages of a larger
+// corpus come on top, and leave when memory is wanted.
+inline constexpr std::int64_t process_overhead_bytes = 40 << 20;
 
 struct PlannedBuffer {
   Buffer buffer;

@@ -1,6 +1,7 @@
 #include "engine/program/memory_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace stacklab {
@@ -40,15 +41,18 @@ std::int64_t place(const std::vector<Buffer>& buffers, std::vector<std::size_t> 
 }
 
 ProgramMemory live_memory(const std::vector<Buffer>& buffers, const std::vector<std::size_t>& mine, int op_count) {
+  // What begins to live at each operation, and what ended before it.
+  std::vector<std::array<std::int64_t, buffer_class_count>> change(static_cast<std::size_t>(op_count) + 1);
+  for (const std::size_t i : mine) {
+    const auto cls = static_cast<std::size_t>(buffers[i].cls);
+    change[static_cast<std::size_t>(buffers[i].first_use)][cls] += aligned(buffers[i].bytes());
+    change[static_cast<std::size_t>(buffers[i].last_use) + 1][cls] -= aligned(buffers[i].bytes());
+  }
   ProgramMemory memory;
+  std::array<std::int64_t, buffer_class_count> by_class = {};
   for (int op = 0; op < op_count; ++op) {
-    std::int64_t live = 0;
-    std::array<std::int64_t, buffer_class_count> by_class = {};
-    for (const std::size_t i : mine)
-      if (buffers[i].first_use <= op && op <= buffers[i].last_use) {
-        live += aligned(buffers[i].bytes());
-        by_class[static_cast<std::size_t>(buffers[i].cls)] += aligned(buffers[i].bytes());
-      }
+    for (std::size_t c = 0; c < by_class.size(); ++c) by_class[c] += change[static_cast<std::size_t>(op)][c];
+    const std::int64_t live = std::accumulate(by_class.begin(), by_class.end(), std::int64_t{0});
     if (live > memory.live_bytes) memory = {0, live, op, by_class};
   }
   return memory;

@@ -90,6 +90,9 @@ struct OperationTotal {
   double seconds = 0, flops = 0, bytes = 0;
 };
 
+// How the file of a trace begins, by which it is known.
+inline constexpr std::string_view trace_beginning = R"({"displayTimeUnit":"ms","traceEvents":[)";
+
 // What a trace of some steps showed.
 struct TraceSummary {
   std::string file;

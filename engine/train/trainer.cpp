@@ -30,6 +30,9 @@ double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// Whether a number that is none has a sign is of no interest.
+std::string number_text(double v) { return std::isnan(v) ? "nan" : fmt::format("{}", v); }
+
 class Trainer {
  public:
   Trainer(const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop)
@@ -181,11 +184,14 @@ class Trainer {
     ++state_.skipped;
     ++skipped_in_a_row_;
     sink_.event({RunEvent::Kind::non_finite, state_.step,
-                 fmt::format("Step skipped: the gradient norm is {}, the loss {}", r.grad_norm, r.loss())});
+                 fmt::format("Step skipped: the gradient norm is {}, the loss {}", number_text(r.grad_norm),
+                             number_text(r.loss()))});
     if (skipped_in_a_row_ < max_skipped_in_a_row) return {};
     return failed(fmt::format("the gradient was not finite in {} steps in a row, the last of them step {}",
                               skipped_in_a_row_, state_.step),
-                  "resume from an earlier checkpoint with a smaller optim.adam_lr");
+                  std::string("train it anew with a smaller ") +
+                      (config_.optim.matrices == "muon" ? "optim.muon_lr and optim.adam_lr" : "optim.adam_lr") +
+                      ": with other settings it is another run, beside this one");
   }
 
   void log(const StepResult& r, TrainStep::Rates rates) {

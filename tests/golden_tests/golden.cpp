@@ -47,7 +47,10 @@ const SafetensorsEntry& Case::entry(const std::string& tensor) const {
 }
 
 std::vector<double> Case::reals(const std::string& tensor) const { return converted<double>(entry(tensor)); }
-std::vector<std::int32_t> Case::ints(const std::string& tensor) const { return converted<std::int32_t>(entry(tensor)); }
+std::vector<std::int32_t> Case::ints(const std::string& tensor) const {
+  if (entry(tensor).type != SafetensorsType::i32) throw std::runtime_error("tensor " + tensor + " is not i32");
+  return converted<std::int32_t>(entry(tensor));
+}
 
 Shape Case::shape(const std::string& tensor) const {
   Shape s;
@@ -127,7 +130,7 @@ void Comparison::exactly(const std::string& what, const std::vector<double>& got
 }
 
 std::string Comparison::summary() const {
-  if (failures_.empty()) return worst_;
+  if (failures_.empty()) return passed() ? worst_ : "nothing was compared";
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(failures_.size(), 3); ++i) text += (i ? "; " : "") + failures_[i];
   if (failures_.size() > 3) text += fmt::format("; and {} more", failures_.size() - 3);

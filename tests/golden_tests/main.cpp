@@ -2,13 +2,18 @@
 // Runs every case below a folder on every backend and type, one line each. Exit code 0 when all passed, 1 when one
 // failed or none ran.
 #include <fmt/core.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/golden_tests/golden.h"
 
@@ -47,18 +52,30 @@ std::string other_room(const std::string& name) {
   return at == rooms.end() ? std::string() : at->second;
 }
 
-// Every JSON file that is a case, as "folder/name", in order.
+// The folder that says what a case is about: the one that it lies in.
+std::string folder_of(const fs::path& relative, const fs::path& folder) {
+  const fs::path parent = relative.parent_path();
+  return (parent.empty() ? folder : parent).filename().string();
+}
+
+// Folders whose cases this program runs.
+bool known_folder(const std::string& name) { return name == "model" || name == "ops" || name == "optim"; }
+
+// Every file that is a case, or half of one, as "folder/name" below the folder (or beginning with its own name), in
+// order.
 std::vector<std::string> case_names(const fs::path& folder) {
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const fs::path relative = entry.path().lexically_relative(folder);
-    if (!entry.is_regular_file() || entry.path().extension() != ".json" ||
-        relative.begin() == std::prev(relative.end()))
-      continue;
-    names.push_back((relative.parent_path() / relative.stem()).generic_string());
+    if (!entry.is_regular_file()) continue;
+    const fs::path extension = entry.path().extension();
+    // Files without a folder stand for cases where the folder itself is one of kinds.
+    const bool direct = relative.begin() == std::prev(relative.end());
+    if (direct && !known_folder(folder.filename().string())) continue;
+    if (extension == ".json" || (extension == ".safetensors" && known_folder(folder_of(relative, folder))))
+      names.insert((relative.parent_path() / relative.stem()).generic_string());
   }
-  std::sort(names.begin(), names.end());
-  return names;
+  return {names.begin(), names.end()};
 }
 
 const Kind* kind_of(const std::string& name, const std::vector<Kind>& kinds) {
@@ -72,6 +89,7 @@ Case load(const fs::path& folder, const std::string& name) {
   Case c;
   c.name = name;
   c.json_path = folder / (name + ".json");
+  if (!fs::exists(c.json_path)) throw std::runtime_error(c.json_path.filename().string() + " is missing");
   std::ifstream in(c.json_path);
   c.document = std::make_shared<const nlohmann::json>(nlohmann::json::parse(in));
   const fs::path tensors = folder / (name + ".safetensors");
@@ -93,9 +111,13 @@ void run_case(const fs::path& folder, const std::string& name, const std::vector
     fmt::print("SKIP {} {}\n", name, reason);
     ++totals.skipped;
   };
-  const Kind* kind = kind_of(name, kinds);
+  // "model/plain", however deep the folder lies.
+  const fs::path path = name;
+  const std::string short_name = folder_of(path, folder) + "/" + path.filename().string();
+  const Kind* kind = kind_of(short_name, kinds);
   if (!kind) {
-    const std::string room = other_room(name);
+    std::string room = other_room(name);
+    if (room.empty()) room = other_room(short_name);
     if (!room.empty()) return skip(room);
     fmt::print("FAIL {} is of no known kind\n", name);
     ++totals.failed;
@@ -116,6 +138,41 @@ void run_case(const fs::path& folder, const std::string& name, const std::vector
     fmt::print("FAIL {} {}\n", name, e.what());
     ++totals.failed;
   }
+}
+
+// The same in a process of its own, which may use so much time and memory: a case that no program survives is one that
+// fails, and the others are still run.
+void run_case_apart(const fs::path& folder, const std::string& name, const std::vector<Kind>& kinds,
+                    const std::vector<std::pair<std::string, Setup>>& setups, Totals& totals) {
+  constexpr rlim_t most_seconds = 120;
+  std::fflush(stdout);
+  int channel[2];
+  if (pipe(channel) != 0) throw std::runtime_error("pipe: " + std::string(std::strerror(errno)));
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork: " + std::string(std::strerror(errno)));
+  if (child == 0) {
+    close(channel[0]);
+    const rlimit time = {most_seconds, most_seconds}, no_core = {0, 0};
+    setrlimit(RLIMIT_CPU, &time);
+    setrlimit(RLIMIT_CORE, &no_core);
+    Totals mine;
+    run_case(folder, name, kinds, setups, mine);
+    std::fflush(stdout);
+    const bool told = write(channel[1], &mine, sizeof mine) == static_cast<ssize_t>(sizeof mine);
+    _exit(told ? 0 : 1);
+  }
+  close(channel[1]);
+  Totals mine;
+  const bool whole = read(channel[0], &mine, sizeof mine) == static_cast<ssize_t>(sizeof mine);
+  close(channel[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!whole) {
+    const std::string how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "no word";
+    fmt::print("FAIL {} ended its process: {}\n", name, how);
+    mine = {0, 1, 0};
+  }
+  totals.passed += mine.passed, totals.failed += mine.failed, totals.skipped += mine.skipped;
 }
 
 int run(const Options& options) {
@@ -139,12 +196,15 @@ int run(const Options& options) {
   }
   if (setups.empty()) {
     fmt::print("SKIP all: no backend of this build is {} {}\n", options.device, options.dtype);
-    return 0;
+    return options.fault.empty() ? 0 : 1;
   }
   std::vector<Kind> kinds = model_kinds();
   for (const auto& more : {op_kinds(), optim_kinds()}) kinds.insert(kinds.end(), more.begin(), more.end());
   Totals totals;
-  for (const std::string& name : case_names(options.folder)) run_case(options.folder, name, kinds, setups, totals);
+  for (const std::string& name : case_names(options.folder))
+    run_case_apart(options.folder, name, kinds, setups, totals);
+  if (totals.passed + totals.failed + totals.skipped == 0)
+    fmt::print("There is no case below {}: folders called model, ops and optim hold them\n", options.folder.string());
   fmt::print("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed, totals.skipped);
   return totals.failed == 0 && totals.passed > 0 ? 0 : 1;
 }
@@ -172,6 +232,13 @@ int main(int argc, char** argv) {
       options.folder = word;
     }
   }
+  const auto one_of = [](const std::string& word, std::initializer_list<std::string_view> words) {
+    return word.empty() || std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (!one_of(options.dtype, {"fp64", "fp32", "bf16"})) return usage("--dtype " + options.dtype + " is unknown");
+  if (!one_of(options.device, {"reference", "cpu", "cuda", "cuda-emulated"}))
+    return usage("--device " + options.device + " is unknown");
+  options.folder = std::filesystem::weakly_canonical(options.folder);
   if (!std::filesystem::is_directory(options.folder)) return usage(options.folder.string() + " is not a folder");
   return run(options);
 }

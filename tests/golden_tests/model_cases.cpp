@@ -36,6 +36,20 @@ void mixed_precision(const Case& c, const test::ModelOnBatch& m, Comparison& out
   out.close("norm of the gradient's error", {std::sqrt(error)}, {0.0}, limit);
 }
 
+// Kernels rely on what the loader promises.
+void check_tokens(const test::PackedTokens& batch, std::int64_t vocab_size) {
+  const auto outside = [&](std::int32_t id) { return id < 0 || id >= vocab_size; };
+  if (std::any_of(batch.ids.begin(), batch.ids.end(), outside)) throw std::runtime_error("in.ids leave the vocabulary");
+  if (std::any_of(batch.targets.begin(), batch.targets.end(), [&](auto t) { return t >= vocab_size; }))
+    throw std::runtime_error("in.targets leave the vocabulary");
+  const std::vector<std::int32_t>& cu = batch.cu_seqlens;
+  if (cu.size() < 2 || cu.front() != 0 || cu.back() != static_cast<std::int32_t>(batch.ids.size()) ||
+      !std::is_sorted(cu.begin(), cu.end()))
+    throw std::runtime_error("in.cu_seqlens do not rise from 0 to the number of tokens");
+  if (batch.targets.size() != batch.ids.size() || batch.positions.size() != batch.ids.size())
+    throw std::runtime_error("in.targets or in.position_ids are not like in.ids");
+}
+
 void whole_model(const Case& c, const Setup& s, Comparison& out) {
   const ModelConfig config = model_config(c.json().at("config"));
   test::PackedTokens batch;
@@ -53,6 +67,7 @@ void whole_model(const Case& c, const Setup& s, Comparison& out) {
   } else {
     for (std::int32_t t = 0; t <= total; t += width) batch.cu_seqlens.push_back(t);
   }
+  check_tokens(batch, config.vocab_size);
   test::ModelOnBatch m(config, s.mixed ? DType::bf16 : s.real, total,
                        static_cast<std::int64_t>(batch.cu_seqlens.size()) - 1, 7, *s.backend);
   std::size_t in_file = 0;
@@ -60,7 +75,14 @@ void whole_model(const Case& c, const Setup& s, Comparison& out) {
   const std::vector<Parameter>& parameters = m.model().parameters().parameters;
   if (parameters.size() != in_file)
     throw std::runtime_error("the case has other parameters than the model of its config");
-  for (std::size_t i = 0; i < parameters.size(); ++i) m.set_parameter(i, c.reals("w." + parameters[i].name));
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!(c.shape("w." + parameters[i].name) == parameters[i].view.shape))
+      throw std::runtime_error("w." + parameters[i].name + " has another shape than in the model of the config");
+    m.set_parameter(i, c.reals("w." + parameters[i].name));
+  }
+  Shape like_ids = c.shape("in.ids");
+  like_ids.dim[static_cast<std::size_t>(like_ids.rank++)] = config.vocab_size;
+  if (!(c.shape("out.logits") == like_ids)) throw std::runtime_error("out.logits is not in.ids by the vocabulary");
   m.set_batch(batch);
   m.run();
 

@@ -393,5 +393,21 @@ TEST(Train, TheLocaleChangesNothing) {
   EXPECT_EQ(run_words(words, {{"LC_ALL", "de_DE.UTF-8"}}).out, run_words(words, {{"LC_ALL", "C"}}).out);
 }
 
+// A trace takes the place of an older trace, and of nothing else: not of the store, nor of the config.
+TEST(Train, ATraceOverwritesNothingButATrace) {
+  Workspace workspace;
+  const std::string file = (workspace / "trace.json").string(), store = (workspace / "stacklab.db").string();
+  ASSERT_EQ(workspace({"train", workspace.config(), "--max-steps", "3", "--trace", file}).code, 0);
+  EXPECT_EQ(workspace({"train", workspace.config(), "--resume", "--max-steps", "5", "--trace", file}).code, 0);
+  for (const std::string& place : {store, workspace.config(), workspace.path().string(), std::string("/dev/null")}) {
+    const Answer answer = workspace({"train", workspace.config(), "--resume", "--max-steps", "6", "--trace", place});
+    EXPECT_EQ(answer.code, 3) << place << answer.err;
+    EXPECT_NE(answer.err.find("--trace: " + place), std::string::npos) << answer.err;
+  }
+  EXPECT_EQ(workspace({"runs", "list"}).code, 0) << "the store is whole";
+  const Answer none = workspace({"train", workspace.config(), "--resume", "--max-steps", "5", "--trace", file});
+  EXPECT_NE(none.err.find("No step was left to trace"), std::string::npos) << none.err;
+}
+
 }  // namespace
 }  // namespace stacklab::cli

@@ -10,6 +10,7 @@
 #include "engine/program/builder.h"
 #include "engine/program/checker.h"
 #include "engine/program/executor.h"
+#include "engine/run/run.h"
 
 namespace stacklab {
 namespace {
@@ -212,6 +213,7 @@ TEST(Trace, IsWrittenForViewers) {
   executor->run(chain.program);
   executor->run(chain.program);
   trace.spans.push_back({"step \"1\"", begin, Trace::now() - begin});
+  EXPECT_TRUE(trace.to_json().starts_with(trace_beginning));
   const nlohmann::json json = nlohmann::json::parse(trace.to_json());
   std::map<int, int> events;  // by line
   double whole = 0;
