@@ -85,7 +85,7 @@ TEST(ParseConfig, WrongTypes) {
 TEST(ParseConfig, NumbersOutOfRange) {
   expect_refusal(R"({"model":{"d_model":-64}})", {"model.d_model", "-64", "at least 1"});
   expect_refusal(R"({"model":{"n_layers":0}})", {"model.n_layers", "0 is out of range"});
-  expect_refusal(R"({"model":{"n_layers":1000000000000}})", {"model.n_layers", "at most 4096"});
+  expect_refusal(R"({"model":{"n_layers":1000000000000}})", {"model.n_layers", "at most 1024"});
   expect_refusal(R"({"model":{"d_model":1099511627776}})", {"model.d_model"});
   expect_refusal(R"({"model":{"d_model":9223372036854775808}})", {"model.d_model"});
   expect_refusal(R"({"train":{"seed":18446744073709551616}})", {"train.seed"});
