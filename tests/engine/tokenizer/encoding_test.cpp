@@ -54,7 +54,8 @@ TEST(Encoding, EqualsTheReference) {
 
 TEST(Encoding, AnyBytesComeBack) {
   std::vector<std::string> all;
-  for (const nlohmann::json& hex : golden_json("invalid_utf8.json")["hex"]) all.push_back(from_hex(hex));
+  const nlohmann::json golden = golden_json("invalid_utf8.json");
+  for (const nlohmann::json& hex : golden["hex"]) all.push_back(from_hex(hex));
   Numbers numbers(4);
   for (int n = 0; n < 300; ++n) {
     std::string bytes;
