@@ -212,7 +212,7 @@ TEST_F(Failure, ADiskWithoutRoomForACheckpointIsRefusedBeforehand) {
   const auto free = disk_free(workspace());
   RunConfig config = tiny_config();
   // Parameters and two moments each, four bytes: one checkpoint of this is larger than what is free here.
-  config.model.n_layers = 4096;
+  config.model.n_layers = 1024;
   config.model.d_model = 16384;
   config.model.intermediate = 65536;
   ASSERT_GT(count_parameters(config.model).total * 12, free);
