@@ -124,19 +124,30 @@ void list(List& l, TrainConfig& c) {
         "Of parameters and products; fp64 on the reference only");
 }
 
+void list(List& l, BudgetConfig& c) {
+  l.add("tokens", c.tokens, "tokens", between(0, most_tokens), "The run stops after these").zero_word = "off";
+  l.add("hours", c.hours, "h", between(0, 1e6), "The run stops after so long").zero_word = "off";
+  l.add("usd", c.usd, "USD", between(0, 1e9), "The run stops when it has cost so much").zero_word = "off";
+  l.add("usd_per_hour", c.usd_per_hour, "USD", between(0, 1e6), "Price of an hour, for the budget in money");
+}
+
 void list(List& l, RunOptions& c) {
   l.add("device", c.device, "", one_of({"auto", "cpu", "cuda", "cuda-emulated", "reference"}), "Where it runs");
   l.add("threads", c.threads, "", between(0, 1024), "Threads for work on the CPU").zero_word = "auto";
   l.add("micro_batch", c.micro_batch, "rows", between(0, 1 << 20), "Rows computed at once").zero_word = "auto";
   l.add("loss_chunk", c.loss_chunk, "tokens", between(0, 1 << 30), "Tokens of the loss head computed at once")
       .zero_word = "auto";
+  l.add("recompute", c.recompute, "", one_of({"none", "swiglu", "block"}),
+        "What backward computes again instead of keeping");
   l.add("eval_every", c.eval_every, "steps", between(0, 1e9), "Between evaluations; 0: only at the end");
   l.add("eval_tokens", c.eval_tokens, "tokens", between(1, most_tokens), "Most tokens of one evaluation");
   l.add("checkpoint_every", c.checkpoint_every, "steps", between(0, 1e9),
         "Between checkpoints; 0: only at the end and on stop");
   l.add("keep_last", c.keep_last, "", between(1, 1e6), "Checkpoints kept, the newest first");
+  l.add("keep_milestones", c.keep_milestones, "", any_text(), "Steps whose checkpoints stay, for example 1000,2000");
   l.add("log_every", c.log_every, "steps", between(1, 1e9), "Between recorded steps");
   l.add("memory_guard", c.memory_guard, "", {}, "Refuse a run whose plan does not fit into free memory");
+  l.section("budget", c.budget);
 }
 
 }  // namespace

@@ -79,18 +79,31 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
+// What a run may use at most. 0: no limit.
+struct BudgetConfig {
+  std::int64_t tokens = 0;
+  double hours = 0;
+  double usd = 0;
+  double usd_per_hour = 0;  // the price that usd is counted at
+
+  bool operator==(const BudgetConfig&) const = default;
+};
+
 // Operational: recorded, but not part of the run's identity.
 struct RunOptions {
   std::string device = "auto";
   std::int64_t threads = 0;             // 0: all
   std::int64_t micro_batch = 0;         // sequences per micro-batch; 0: auto
   std::int64_t loss_chunk = 0;          // tokens per chunk of the loss head; 0: auto
+  std::string recompute = "none";       // what backward computes again instead of keeping: none, swiglu, block
   std::int64_t eval_every = 50;         // steps; 0: only at the end
   std::int64_t eval_tokens = 32768;     // at most, per evaluation
   std::int64_t checkpoint_every = 100;  // steps; 0: only at the end and on stop
   std::int64_t keep_last = 2;
+  std::string keep_milestones;  // steps whose checkpoints stay, for example "1000,2000"
   std::int64_t log_every = 1;
   bool memory_guard = true;  // refuse a run whose plan does not fit into free memory
+  BudgetConfig budget;
 
   bool operator==(const RunOptions&) const = default;
 };

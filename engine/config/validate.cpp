@@ -117,12 +117,17 @@ Status check_model(const RunConfig& config) {
 Status check_step(const RunConfig& config) {
   if (Status ok = check_model(config); !ok) return ok;
   if (Status ok = check_cut(config); !ok) return ok;
+  if (config.run.recompute != "none")
+    return not_yet(fmt::format("run.recompute: {}", config.run.recompute), "set it to none");
   return check_device(config);
 }
 
 Status validate(const RunConfig& config) {
   if (Status ok = check_step(config); !ok) return ok;
   if (Status ok = check_run(config); !ok) return ok;
+  if (!config.run.keep_milestones.empty())
+    return not_yet("run.keep_milestones", "leave it out, and give run.keep_last");
+  if (!(config.run.budget == BudgetConfig{})) return not_yet("run.budget", "leave it out");
   return check_supported_data(config);
 }
 

@@ -70,6 +70,9 @@ TEST(Validate, WhatThisBuildCannotDo) {
       {"data.tokenizer", [](RunConfig& c) { c.data.tokenizer = "bpe"; }},
       {"model.vocab_size: bytes have a vocabulary of 256, not 300", [](RunConfig& c) { c.model.vocab_size = 300; }},
       {"data.mixture", [](RunConfig& c) { c.data.mixture = "kjv:1"; }},
+      {"run.recompute: block is not", [](RunConfig& c) { c.run.recompute = "block"; }},
+      {"run.keep_milestones is not", [](RunConfig& c) { c.run.keep_milestones = "100"; }},
+      {"run.budget is not", [](RunConfig& c) { c.run.budget.hours = 2; }},
       {"data.packing: drop is not", [](RunConfig& c) { c.data.packing = "drop"; }},
   });
 }
