@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <memory>
 
+#include "engine/base/clock.h"
 #include "engine/bench/onednn.h"
 #include "engine/bench/timing.h"
 #include "kernels/cpu/cpu.h"
@@ -15,11 +15,6 @@
 
 namespace stacklab {
 namespace {
-
-// Rounds go on for a while of the clock, whatever they are measured by.
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::vector<float> numbers(std::int64_t count, std::size_t period) {
   std::vector<float> v(static_cast<std::size_t>(count));
@@ -40,8 +35,9 @@ GemmMeasurement measure(const GemmProduct& p, bench::Team& team, const OneDnn* o
   constexpr double unknown = std::numeric_limits<double>::infinity();
   constexpr int least = 3, most = 200;  // rounds
   double ours = unknown, theirs = unknown;
-  const double begin = wall_seconds();
-  for (int round = 0; round < most && (round < least || wall_seconds() - begin < seconds); ++round) {
+  // Rounds go on for a while of the clock, whatever they are measured by.
+  const double begin = steady_seconds();
+  for (int round = 0; round < most && (round < least || steady_seconds() - begin < seconds); ++round) {
     bench::time_into(ours, [&] { cpu::gemm(g, context); });
     if (onednn)
       bench::time_into(theirs, [&] {

@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "engine/base/clock.h"
 #include "engine/base/thread_team.h"
 #include "kernels/context.h"
 
@@ -26,7 +26,7 @@ inline double now() {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return steady_seconds();
 }
 
 template <class F>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/base/clock.h"
 #include "engine/base/environment.h"
 #include "engine/base/philox.h"
 #include "engine/base/text.h"
@@ -119,11 +120,11 @@ Result<TrainBench> bench_train(const TrainBenchOptions& options) {
   Trace trace;
   step.executor().set_trace(&trace);
   std::vector<double> seconds;
-  const double begin = Trace::now();
-  while (bench.steps < options.steps && (bench.steps < 3 || Trace::now() - begin < options.seconds)) {
-    const double at = Trace::now();
+  const double begin = steady_seconds();
+  while (bench.steps < options.steps && (bench.steps < 3 || steady_seconds() - begin < options.seconds)) {
+    const double at = steady_seconds();
     bench.loss = step.run(batch, rates).loss();
-    seconds.push_back(Trace::now() - at);
+    seconds.push_back(steady_seconds() - at);
     ++bench.steps;
     if (options.report) options.report(bench.steps, seconds.back());
   }

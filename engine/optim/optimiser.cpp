@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/program/executor.h"
+
 namespace stacklab {
 
 double muon_factor(const std::string& scale, std::int64_t rows, std::int64_t cols) {
@@ -118,6 +120,13 @@ std::vector<Optimiser::StateTensor> Optimiser::state() const {
   }
   tensors.push_back({"updates", updates_});
   return tensors;
+}
+
+void Optimiser::clear_state(const Executor& executor) const {
+  for (const StateTensor& s : state()) {
+    const TensorView bound = executor.bind(s.view);
+    std::fill(bound.data, bound.data + bound.bytes(), std::byte{0});
+  }
 }
 
 }  // namespace stacklab

@@ -12,6 +12,8 @@
 
 namespace stacklab {
 
+class Executor;
+
 class Optimiser {
  public:
   Optimiser(const OptimConfig& config, const ParameterTable& table, ProgramSet& set);
@@ -33,6 +35,8 @@ class Optimiser {
     Value view;
   };
   std::vector<StateTensor> state() const;
+  // Sets all of it to 0, as it is before the first update.
+  void clear_state(const Executor& executor) const;
   const Value& updates() const { return updates_; }  // [1] f64: updates applied
 
  private:

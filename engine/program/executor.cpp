@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "engine/base/clock.h"
 #include "engine/program/checker.h"
 
 namespace stacklab {
@@ -52,14 +53,14 @@ void Executor::run(int program, std::string_view segment) {
 void Executor::run(int program, int begin, int end) {
   const std::vector<Op>& ops = bound_[static_cast<std::size_t>(program)];
   for (int i = begin; i < end; ++i) {
-    const double start = trace_ ? Trace::now() : 0;
+    const double start = trace_ ? steady_seconds() : 0;
     backend_->run(ops[static_cast<std::size_t>(i)], context_);
     if (!trace_) continue;
     const Program& p = set_->program(program);
     const auto segment =
         std::find_if(p.segments.begin(), p.segments.end(), [&](const Segment& s) { return s.begin <= i && i < s.end; });
     trace_->entries.push_back({&p, &p.ops[static_cast<std::size_t>(i)],
-                               segment == p.segments.end() ? nullptr : &*segment, start, Trace::now() - start});
+                               segment == p.segments.end() ? nullptr : &*segment, start, steady_seconds() - start});
   }
 }
 

@@ -1,7 +1,6 @@
 #include "engine/program/trace.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <map>
 
@@ -55,10 +54,6 @@ void write_operation(JsonWriter& w, const Trace::Entry& e, double origin) {
 }
 
 }  // namespace
-
-double Trace::now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::vector<Trace::Total> Trace::totals() const {
   std::map<std::string_view, Total> by_name;

@@ -14,14 +14,12 @@
 namespace stacklab {
 
 struct Trace {
-  static double now();  // seconds of the steady clock
-
   // Refers to the Programs that were run: to be used while they live.
   struct Entry {
     const Program* program = nullptr;
     const OpRecord* record = nullptr;
     const Segment* segment = nullptr;  // null: of none
-    double begin = 0;
+    double begin = 0;                  // steady_seconds()
     double seconds = 0;
   };
   std::vector<Entry> entries;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/clock.h"
+
 namespace stacklab {
 
 StepTracer::StepTracer(TraceRequest request, std::int64_t first, std::int64_t last) : request_(std::move(request)) {
@@ -16,18 +18,18 @@ StepTracer::StepTracer(TraceRequest request, std::int64_t first, std::int64_t la
 void StepTracer::begin_step(std::int64_t update, Executor& executor) {
   if (!traced(update)) return;
   executor.set_trace(&trace_);
-  step_began_ = Trace::now();
+  step_began_ = steady_seconds();
 }
 
 void StepTracer::batch_ready() {
-  if (step_began_ > 0) trace_.spans.push_back({"batch", step_began_, Trace::now() - step_began_});
+  if (step_began_ > 0) trace_.spans.push_back({"batch", step_began_, steady_seconds() - step_began_});
 }
 
 bool StepTracer::end_step(std::int64_t update, Executor& executor) {
   if (!traced(update)) return false;
   executor.set_trace(nullptr);
-  const double seconds = Trace::now() - std::exchange(step_began_, 0);
-  trace_.spans.push_back({fmt::format("step {}", update), Trace::now() - seconds, seconds});
+  const double seconds = steady_seconds() - std::exchange(step_began_, 0);
+  trace_.spans.push_back({fmt::format("step {}", update), steady_seconds() - seconds, seconds});
   if (!summary_) summary_ = TraceSummary{request_.file.string(), update, update, 0, {}};
   summary_->last_step = update;
   summary_->seconds += seconds;

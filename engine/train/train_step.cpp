@@ -197,10 +197,7 @@ StepResult TrainStep::run(const StepBatch& batch, Rates rates) {
 void TrainStep::initialise(std::uint64_t seed) {
   stacklab::initialise(programs_->model.parameters(), seed, *executor_);
   parameters_changed();
-  for (const Optimiser::StateTensor& s : programs_->optimiser.state()) {
-    const TensorView state = executor_->bind(s.view);
-    std::fill(state.data, state.data + state.bytes(), std::byte{0});
-  }
+  programs_->optimiser.clear_state(*executor_);
 }
 
 void TrainStep::parameters_changed() {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/clock.h"
 #include "engine/base/environment.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -23,9 +24,6 @@ namespace {
 // A run whose gradient is not finite this often in a row will not recover by itself.
 constexpr int max_skipped_in_a_row = 10;
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

@@ -33,22 +33,12 @@ std::int64_t widen(Op& operation, std::byte* space, F&& f) {
   return used;
 }
 
-void to_f32(const TensorView& narrow, const TensorView& wide, const KernelContext& context) {
-  const BFloat16* from = narrow.as<BFloat16>();
-  float* to = wide.as<float>();
+template <class From, class To>
+void convert(const TensorView& from, const TensorView& to, const KernelContext& context) {
   constexpr std::int64_t block = 1 << 14;
-  context.for_each((narrow.size() + block - 1) / block, [&](std::int64_t task) {
-    for (std::int64_t i = task * block; i < std::min(narrow.size(), (task + 1) * block); ++i)
-      to[i] = static_cast<float>(from[i]);
-  });
-}
-
-void to_bf16(const TensorView& narrow, const TensorView& wide, const KernelContext& context) {
-  const float* from = wide.as<float>();
-  BFloat16* to = narrow.as<BFloat16>();
-  constexpr std::int64_t block = 1 << 14;
-  context.for_each((narrow.size() + block - 1) / block, [&](std::int64_t task) {
-    for (std::int64_t i = task * block; i < std::min(narrow.size(), (task + 1) * block); ++i) to[i] = BFloat16(from[i]);
+  context.for_each((from.size() + block - 1) / block, [&](std::int64_t task) {
+    for (std::int64_t i = task * block; i < std::min(from.size(), (task + 1) * block); ++i)
+      to.as<To>()[i] = static_cast<To>(from.as<From>()[i]);
   });
 }
 
@@ -93,9 +83,9 @@ void run_on(const Op& operation, const KernelContext& context) {
     if (from.dtype == to.dtype)
       std::copy(from.data, from.data + from.bytes(), to.data);
     else if (to.dtype == DType::bf16)
-      to_bf16(to, from, context);
+      convert<float, BFloat16>(from, to, context);
     else
-      to_f32(from, to, context);
+      convert<BFloat16, float>(from, to, context);
     return;
   }
   Op wide = operation;
@@ -106,7 +96,7 @@ void run_on(const Op& operation, const KernelContext& context) {
       },
       wide);
   const std::int64_t used = widen(wide, space, [&](const TensorView& narrow, const TensorView& v, Access a) {
-    if (reads(a)) to_f32(narrow, v, context);
+    if (reads(a)) convert<BFloat16, float>(narrow, v, context);
   });
   std::visit(
       [&](auto& o) {
@@ -117,7 +107,7 @@ void run_on(const Op& operation, const KernelContext& context) {
   run_plain(wide, context);
   Op again = operation;
   widen(again, space, [&](const TensorView& narrow, const TensorView& v, Access a) {
-    if (writes(a) && a != Access::scratch) to_bf16(narrow, v, context);
+    if (writes(a) && a != Access::scratch) convert<float, BFloat16>(v, narrow, context);
   });
 }
 

@@ -256,7 +256,7 @@ void expect_agrees_everywhere(const Case& c) {
   run_both(reference_backend(), exact);
   const Allowed allowed(c, exact);
   ReversedTasks reversed;
-  TeamTasks two(2), three(3);
+  ThreadTeam two(2), three(3);
   for (const std::string_view set : cpu::instruction_sets()) {
     const OnInstructionSet on(set);
     const std::string what = c.name + " on " + std::string(set);
@@ -503,7 +503,7 @@ TEST(AttentionTest, SharesOfWorkAreWholeAndAlike) {
     for (const int items : {1, 2, 7, 40, 333}) {
       std::vector<std::int64_t> costs;
       for (int i = 0; i < items; ++i) costs.push_back(i % 5 == 0 ? 0 : 1 + static_cast<std::int64_t>(engine() % 9000));
-      TeamTasks team(threads);
+      ThreadTeam team(threads);
       KernelContext context;
       context.parallel = &team;
       const auto list = [&](auto&& f) {

@@ -123,7 +123,7 @@ TEST_P(GemmTest, AgreesWithSumsInDouble) {
     }
 
   ReversedTasks reversed;
-  TeamTasks two(2), three(3);
+  ThreadTeam two(2), three(3);
   for (const std::string_view set : cpu::instruction_sets()) {
     const OnInstructionSet on(set);
     std::vector<float> first;

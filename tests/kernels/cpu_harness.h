@@ -73,16 +73,6 @@ TensorView view_of(Guarded<T>& g, Shape shape) {
   return v;
 }
 
-class TeamTasks final : public ParallelFor {
- public:
-  explicit TeamTasks(int threads) : team_(threads) {}
-  void run(std::int64_t tasks, void (*fn)(void*, std::int64_t), void* self) override { team_.run(tasks, fn, self); }
-  int threads() const override { return team_.threads(); }
-
- private:
-  ThreadTeam team_;
-};
-
 // Runs the rest of the scope on one instruction set.
 class OnInstructionSet {
  public:
@@ -97,7 +87,7 @@ class OnInstructionSet {
 template <class Make, class Check>
 void on_every_path(const std::string& what, Make&& make, Check&& check) {
   ReversedTasks reversed;
-  TeamTasks two(2), three(3);
+  ThreadTeam two(2), three(3);
   for (const std::string_view set : cpu::instruction_sets()) {
     const OnInstructionSet on(set);
     const std::string where = what + " on " + std::string(set);

@@ -123,7 +123,7 @@ TEST_P(RaggedTest, AgreesWithTheReferenceInDouble) {
   const auto within = [](double limit) { return [limit](std::size_t) { return limit; }; };
 
   ReversedTasks reversed;
-  TeamTasks two(2), three(3);
+  ThreadTeam two(2), three(3);
   for (const std::string_view set : cpu::instruction_sets()) {
     const OnInstructionSet on(set);
     const std::string what = c.name + " on " + std::string(set);
@@ -193,7 +193,7 @@ TEST(RopeTest, AgreesWithTheReferenceInDouble) {
       for (const std::string_view set : cpu::instruction_sets()) {
         const OnInstructionSet on(set);
         Tensor<float> y(shape), again(shape);
-        TeamTasks two(2);
+        ThreadTeam two(2);
         op::Rope o{.x = x.view(),
                    .positions = positions.view(),
                    .y = y.view(),

@@ -65,10 +65,7 @@ class Update {
     program_ = p.finish();
     executor_.emplace(std::move(*Executor::create(set_, backend, nullptr)));
     initialise(model_.parameters(), 3, *executor_);
-    for (const Optimiser::StateTensor& s : optimiser_.state()) {
-      const TensorView state = executor_->bind(s.view);
-      std::fill(state.data, state.data + state.bytes(), std::byte{0});
-    }
+    optimiser_.clear_state(*executor_);
   }
   void set_gradient(const std::function<float(std::size_t buffer, std::size_t element)>& value) {
     for (std::size_t b = 0; b < gradients_.size(); ++b) {
@@ -198,10 +195,7 @@ Clipped clip_at(double threshold, const Backend& backend) {
   for (const Parameter& q : model.parameters().parameters)
     if (q.name.ends_with("wq.weight") || q.name.ends_with("wk.weight"))
       for (float& w : executor.host<float>(q.view)) w *= 100;
-  for (const Optimiser::StateTensor& s : optimiser.state()) {
-    const TensorView bound = executor.bind(s.view);
-    std::fill(bound.data, bound.data + bound.bytes(), std::byte{0});
-  }
+  optimiser.clear_state(executor);
   const auto step = [&] {
     for (std::int64_t t = 0; t < tokens; ++t) {
       const auto i = static_cast<std::size_t>(t);
