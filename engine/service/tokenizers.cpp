@@ -49,6 +49,7 @@ class Documents {
  private:
   static constexpr std::size_t block = std::size_t{1} << 20;
   static constexpr std::size_t long_document = std::size_t{4} << 20;
+  static constexpr std::size_t longest_piece = std::size_t{64} << 20;
 
   Status open(const fs::path& path) {
     std::error_code ignored;
@@ -85,7 +86,9 @@ class Documents {
         return true;
       }
       if (rest.size() > long_document) {
-        const std::size_t cut = find_safe_cut(rest, std::max(long_document, looked_at_));
+        std::size_t cut = find_safe_cut(rest, std::max(long_document, looked_at_));
+        // Memory stays bounded, whatever the text.
+        if (cut == std::string_view::npos && rest.size() >= longest_piece) cut = rest.size();
         if (cut != std::string_view::npos) {
           document = rest.substr(0, cut);
           begin_ += cut;

@@ -16,6 +16,7 @@ void PieceCounts::clear() {
   std::fill(slots_.begin(), slots_.end(), Slot{});
   used_ = 0;
   long_.clear();
+  long_weight_ = 0;
 }
 
 void PieceCounts::add_share(const PieceCounts& other, std::size_t share, std::size_t shares) {
@@ -25,7 +26,7 @@ void PieceCounts::add_share(const PieceCounts& other, std::size_t share, std::si
     if (share_of(hash, shares) == share) add(slot.key, slot.bytes(), hash, slot.count());
   }
   for (const auto& [piece, count] : other.long_) {
-    if (share_of(std::hash<std::string>()(piece), shares) == share) long_[piece] += count;
+    if (share_of(std::hash<std::string>()(piece), shares) == share) add_long(piece, count);
   }
 }
 
@@ -37,7 +38,11 @@ void PieceCounts::drop_rare(std::int64_t count) {
     if (slot.bytes() > 0 && slot.count() > count)
       add(slot.key, slot.bytes(), hash_of(slot.key, slot.bytes()), slot.count());
   }
-  std::erase_if(long_, [count](const auto& entry) { return entry.second <= count; });
+  std::erase_if(long_, [&](const auto& entry) {
+    if (entry.second > count) return false;
+    long_weight_ -= weight_of(entry.first.size());
+    return true;
+  });
 }
 
 void PieceCounts::grow() {

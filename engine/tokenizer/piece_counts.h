@@ -1,4 +1,5 @@
 // How often each piece of a text occurs. Short pieces live in a flat table, long ones, which are rare, beside it.
+// Memory goes with their weight.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +18,18 @@ class PieceCounts {
   // Text goes on up to end, behind the piece.
   void add(const char* piece, std::size_t bytes, const char* end) {
     if (bytes > PieceKey::most_bytes) {
-      ++long_[std::string(piece, bytes)];
+      add_long(std::string(piece, bytes), 1);
       return;
     }
     const PieceKey key = PieceKey::of(piece, bytes, end);
     add(key, bytes, hash_of(key, bytes), 1);
   }
 
+  // What a piece counts for where memory is bounded: a table's entry, or so many bytes of a long one.
+  static std::int64_t weight_of(std::size_t bytes) { return static_cast<std::int64_t>(bytes / 32 + 1); }
+
   std::size_t size() const { return used_ + long_.size(); }
+  std::int64_t weight() const { return static_cast<std::int64_t>(used_) + long_weight_; }
   void clear();
 
   // Adds those of other whose hash falls to this share of so many.
@@ -64,6 +69,11 @@ class PieceCounts {
       return;
     }
   }
+  void add_long(const std::string& piece, std::int64_t count) {
+    std::int64_t& all = long_[piece];
+    if (all == 0) long_weight_ += weight_of(piece.size());
+    all += count;
+  }
   void grow();
 
   static constexpr int least_log2 = 12;
@@ -71,6 +81,7 @@ class PieceCounts {
   int shift_ = 64 - least_log2;
   std::size_t used_ = 0;
   std::unordered_map<std::string, std::int64_t> long_;
+  std::int64_t long_weight_ = 0;
 };
 
 }  // namespace stacklab

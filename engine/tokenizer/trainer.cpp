@@ -79,19 +79,23 @@ class Counter {
 
  private:
   void forget() {
-    const std::int64_t before = pieces();
-    if (before <= training_.max_pieces) return;
-    std::map<std::int64_t, std::int64_t> by_count;
-    for (const PieceCounts& counts : shared_)
-      counts.for_each([&](std::string_view, std::int64_t count) { ++by_count[count]; });
-    std::int64_t left = before, bound = 0;
-    for (const auto& [count, pieces_of_it] : by_count) {
+    std::int64_t left = 0, bound = 0;
+    for (const PieceCounts& counts : shared_) left += counts.weight();
+    if (left <= training_.max_pieces) return;
+    std::map<std::int64_t, std::int64_t> weight_by_count;
+    for (const PieceCounts& counts : shared_) {
+      counts.for_each([&](std::string_view piece, std::int64_t count) {
+        weight_by_count[count] += PieceCounts::weight_of(piece.size());
+      });
+    }
+    for (const auto& [count, weight] : weight_by_count) {
       if (left <= training_.max_pieces / 2) break;
-      left -= pieces_of_it;
+      left -= weight;
       bound = count;
     }
+    const std::int64_t before = pieces();
     team_.for_each(team_.threads(), [&](std::int64_t t) { shared_[static_cast<std::size_t>(t)].drop_rare(bound); });
-    forgotten_ += before - left;
+    forgotten_ += before - pieces();
   }
 
   const TokenizerTraining& training_;

@@ -21,6 +21,7 @@ struct TokenizerTraining {
   std::int64_t min_frequency = 1;                                                       // rarer pairs are not merged
   std::vector<std::string> specials = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};  // the last ids, in this order
   // Different pieces that are counted at most, which bounds memory: when there are more, the rarest half is forgotten.
+  // One of 32 bytes or more counts for several.
   std::int64_t max_pieces = std::int64_t{1} << 21;
 };
 
