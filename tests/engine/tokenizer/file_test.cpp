@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -39,6 +40,49 @@ TEST(TokenizerFile, APatternOfItsOwnIsReadButEncodesNothing) {
   ASSERT_FALSE(encoded);
   EXPECT_NE(encoded.error().message().find("llama3"), std::string::npos) << encoded.error().message();
   EXPECT_TRUE(ids.empty());
+}
+
+// Spaces inside tokens, byte fallback, bytes under two names: read as if it were byte-level, each would lose text.
+TEST(TokenizerFile, WhatIsNotByteLevelIsRefusedByName) {
+  const Result<std::string> valid = read_file(golden_folder() / "malformed/tokenizer/00_valid.json");
+  ASSERT_TRUE(valid);
+  const auto refusal = [&](auto&& change) {
+    nlohmann::json file = nlohmann::json::parse(*valid);
+    change(file);
+    const Result<Tokenizer> tokenizer = parse_tokenizer(file.dump(), "odd.json");
+    return tokenizer ? "accepted" : tokenizer.error().message();
+  };
+  const auto add_tokens = [](nlohmann::json& file, const std::vector<std::string>& tokens) {
+    file["added_tokens"] = nlohmann::json::array();
+    for (const std::string& token : tokens) file["model"]["vocab"][token] = file["model"]["vocab"].size();
+  };
+  for (const bool as_pair : {false, true}) {
+    const std::string error = refusal([&](nlohmann::json& file) {
+      add_tokens(file, {"b c", "a b c"});
+      file["model"]["merges"] = nlohmann::json::array();
+      file["model"]["merges"].push_back(as_pair ? nlohmann::json{"a", "b c"} : nlohmann::json("a b c"));
+    });
+    EXPECT_NE(error.find("b c"), std::string::npos) << error;
+    EXPECT_NE(error.find("bytes"), std::string::npos) << error;
+  }
+  const std::string fallback = refusal([](nlohmann::json& file) {
+    nlohmann::json vocabulary = {{"\u2581", 0}, {"a", 1}};
+    for (int byte = 0; byte < 256; ++byte) vocabulary[fmt::format("<0x{:02X}>", byte)] = byte + 2;
+    file["model"]["vocab"] = vocabulary;
+    file["model"]["merges"] = nlohmann::json::array();
+    file["model"]["byte_fallback"] = true;
+    file["added_tokens"] = nlohmann::json::array();
+    file["pre_tokenizer"] = nullptr;
+  });
+  EXPECT_NE(fallback.find("byte-level"), std::string::npos) << fallback;
+  // In a byte-level vocabulary this is a token of six characters, not another name of "a".
+  nlohmann::json file = nlohmann::json::parse(*valid);
+  add_tokens(file, {"<0x61>"});
+  const Result<Tokenizer> tokenizer = parse_tokenizer(file.dump(), "odd.json");
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message();
+  const std::vector<TokenId> ids = ids_of(*tokenizer, "a<0x61>a", Specials::as_text);
+  EXPECT_EQ(ids.size(), 8u);
+  EXPECT_EQ(*tokenizer->decode(ids), "a<0x61>a");
 }
 
 TEST(TokenizerFile, BothSpellingsOfMergesMeanTheSame) {
