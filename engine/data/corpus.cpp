@@ -7,9 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/base/atomic_file.h"
-#include "engine/base/sha256.h"
-
 namespace stacklab {
 namespace {
 
@@ -23,28 +20,15 @@ constexpr std::uint32_t format_version = 1;
 constexpr std::size_t index_header = 32;
 constexpr std::int64_t largest_manifest = 1 << 20;
 
-template <class T>
-void put(std::string& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
-}
+static_assert(std::endian::native == std::endian::little, "the index is read where it lies");
 
-template <class T>
-T get(std::string_view bytes, std::size_t at) {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value |= static_cast<T>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-  return value;
-}
-
-std::string index_of(const DocumentSet& documents) {
-  std::string index(index_magic);
-  index.reserve(index_header + 8 * documents.offsets.size());
-  put(index, format_version);
-  put(index, std::uint32_t{0});
-  put(index, std::uint64_t{documents.size()});
-  put(index, std::uint64_t{documents.bytes.size()});
-  for (const std::uint64_t offset : documents.offsets) put(index, offset);
-  return index;
+std::string index_header_of(std::uint64_t documents, std::uint64_t bytes) {
+  std::string header(index_magic);
+  put_number(header, format_version);
+  put_number(header, std::uint32_t{0});
+  put_number(header, documents);
+  put_number(header, bytes);
+  return header;
 }
 
 tl::unexpected<Error> bad_file(const fs::path& file, const std::string& why) {
@@ -145,30 +129,39 @@ Result<Manifest> read_manifest(const fs::path& dir) {
   return manifest;
 }
 
-// The bytes of a file that must be as the manifest says. Sizes are compared before anything is allocated.
-Result<std::string> read_recorded(const fs::path& file, const FileRecord& record) {
+// A file that must be as the manifest says. It is read in pieces, so that its size costs no memory.
+Status check_recorded(const fs::path& file, const FileRecord& record) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(file, error);
   if (error) return bad_file(file, "cannot be read: " + error.message());
   if (size != static_cast<std::uintmax_t>(record.bytes)) {
     return bad_file(file, "has " + std::to_string(size) + " bytes, the manifest says " + std::to_string(record.bytes));
   }
-  Result<std::string> bytes = read_file(file, record.bytes);
-  if (!bytes) return bytes;
-  if (bytes->size() != static_cast<std::size_t>(record.bytes)) return bad_file(file, "changed while it was read");
-  if (sha256_hex(std::string_view(*bytes)) != record.sha256) return bad_file(file, "its SHA-256 is not the manifest's");
-  return bytes;
+  const Result<std::string> digest = sha256_file(file);
+  if (!digest) return tl::unexpected(digest.error());
+  if (*digest != record.sha256) return bad_file(file, "its SHA-256 is not the manifest's");
+  return {};
 }
 
-Result<std::vector<std::uint64_t>> read_index(const fs::path& file, std::string_view index, const CorpusInfo& info) {
-  if (index.size() < index_header || !index.starts_with(index_magic))
+Result<std::shared_ptr<const MappedFile>> map_recorded(const fs::path& file, const FileRecord& record) {
+  if (Status fine = check_recorded(file, record); !fine) return tl::unexpected(fine.error());
+  Result<MappedFile> mapped = MappedFile::open(file);
+  if (!mapped) return tl::unexpected(mapped.error());
+  if (mapped->bytes().size() != static_cast<std::size_t>(record.bytes))
+    return bad_file(file, "changed while it was read");
+  return std::make_shared<const MappedFile>(std::move(*mapped));
+}
+
+Result<std::span<const std::uint64_t>> read_index(const fs::path& file, std::span<const std::byte> index,
+                                                  const CorpusInfo& info) {
+  if (index.size() < index_header || std::memcmp(index.data(), index_magic.data(), index_magic.size()) != 0)
     return bad_file(file, "is not an index of documents");
-  if (const auto version = get<std::uint32_t>(index, 8);
-      version != format_version || get<std::uint32_t>(index, 12) != 0) {
+  if (const auto version = get_number<std::uint32_t>(index, 8);
+      version != format_version || get_number<std::uint32_t>(index, 12) != 0) {
     return bad_file(file, "is of version " + std::to_string(version) + ", not " + std::to_string(format_version));
   }
   const std::size_t entries = (index.size() - index_header) / 8;
-  const std::uint64_t documents = get<std::uint64_t>(index, 16), bytes = get<std::uint64_t>(index, 24);
+  const auto documents = get_number<std::uint64_t>(index, 16), bytes = get_number<std::uint64_t>(index, 24);
   if ((index.size() - index_header) % 8 != 0 || entries == 0 || documents != entries - 1) {
     return bad_file(file, "is for " + std::to_string(documents) + " documents, but " + std::to_string(index.size()) +
                               " bytes long");
@@ -178,8 +171,7 @@ Result<std::vector<std::uint64_t>> read_index(const fs::path& file, std::string_
                               " bytes, the manifest " + std::to_string(info.documents) + " and " +
                               std::to_string(info.bytes));
   }
-  std::vector<std::uint64_t> offsets(entries);
-  for (std::size_t i = 0; i < entries; ++i) offsets[i] = get<std::uint64_t>(index, index_header + 8 * i);
+  const std::span offsets(reinterpret_cast<const std::uint64_t*>(index.data() + index_header), entries);
   if (offsets.front() != 0) return bad_file(file, "the first document begins at " + std::to_string(offsets.front()));
   for (std::size_t i = 1; i < entries; ++i) {
     if (offsets[i] < offsets[i - 1])
@@ -194,6 +186,12 @@ Result<std::vector<std::uint64_t>> read_index(const fs::path& file, std::string_
 
 }  // namespace
 
+Result<CorpusInfo> Corpus::describe(const fs::path& dir) {
+  Result<Manifest> manifest = read_manifest(dir);
+  if (!manifest) return tl::unexpected(manifest.error());
+  return std::move(manifest->info);
+}
+
 Result<Corpus> Corpus::open(const fs::path& dir) {
   Result<Manifest> manifest = read_manifest(dir);
   if (!manifest) return tl::unexpected(manifest.error());
@@ -202,58 +200,118 @@ Result<Corpus> Corpus::open(const fs::path& dir) {
   if (corpus.info_.bytes != manifest->documents.bytes) {
     return bad_file(dir / manifest_file, "\"bytes\" is not the size of " + std::string(documents_file));
   }
-  Result<std::string> index = read_recorded(dir / index_file, manifest->index);
+  auto index = map_recorded(dir / index_file, manifest->index);
   if (!index) return tl::unexpected(index.error());
-  Result<std::vector<std::uint64_t>> offsets = read_index(dir / index_file, *index, corpus.info_);
+  const auto offsets = read_index(dir / index_file, (*index)->bytes(), corpus.info_);
   if (!offsets) return tl::unexpected(offsets.error());
   if (manifest->licence) {
-    const Result<std::string> licence = read_recorded(dir / licence_file, *manifest->licence);
-    if (!licence) return tl::unexpected(licence.error());
+    if (Status fine = check_recorded(dir / licence_file, *manifest->licence); !fine)
+      return tl::unexpected(fine.error());
   }
-  Result<std::string> bytes = read_recorded(dir / documents_file, manifest->documents);
+  auto bytes = map_recorded(dir / documents_file, manifest->documents);
   if (!bytes) return tl::unexpected(bytes.error());
-  corpus.documents_ = {std::move(*bytes), std::move(*offsets)};
+  corpus.index_ = std::move(*index);
+  corpus.bytes_ = std::move(*bytes);
+  corpus.offsets_ = *offsets;
+  const std::span<const std::byte> all = corpus.bytes_->bytes();
+  corpus.documents_ = {reinterpret_cast<const std::uint8_t*>(all.data()), all.size()};
   return corpus;
+}
+
+void Corpus::release(std::size_t first, std::size_t last) const {
+  bytes_->release(begin(first), begin(last) - begin(first));
+}
+
+bool is_held_out(std::string_view sha256, double validation_fraction) {
+  std::uint64_t hash = 0;
+  std::from_chars(sha256.data(), sha256.data() + 13, hash, 16);  // 52 bits: exact in a double
+  return static_cast<double>(hash) * 0x1p-52 < validation_fraction;
 }
 
 Corpus::Split Corpus::split(double validation_fraction) const {
   Split split;
   for (std::size_t i = 0; i < size(); ++i) {
-    const auto bytes = document(i);
-    const std::string digest = sha256_hex(std::as_bytes(bytes));
-    std::uint64_t hash = 0;
-    std::from_chars(digest.data(), digest.data() + 13, hash, 16);  // 52 bits: exact in a double
-    (static_cast<double>(hash) * 0x1p-52 < validation_fraction ? split.validation : split.train).push_back(i);
+    const std::string digest = sha256_hex(std::as_bytes(document(i)));
+    (is_held_out(digest, validation_fraction) ? split.validation : split.train).push_back(i);
   }
   return split;
 }
 
-Status write_corpus(const fs::path& dir, const CorpusInfo& info, const DocumentSet& documents,
-                    std::string_view licence_text) {
-  Json files = Json::object();
+Result<CorpusWriter> CorpusWriter::create(const fs::path& dir) {
   Result<AtomicDirectory> folder = AtomicDirectory::create(dir);
   if (!folder) return tl::unexpected(folder.error());
-  const auto write = [&](std::string_view name, std::string_view bytes) -> Status {
-    files[name] = {{"bytes", bytes.size()}, {"sha256", sha256_hex(bytes)}};
-    return write_file_atomically(folder->path() / name, bytes);
-  };
-  if (Status done = write(documents_file, documents.bytes); !done) return done;
-  if (Status done = write(index_file, index_of(documents)); !done) return done;
+  CorpusWriter writer(std::move(*folder));
+  for (auto [name, file] :
+       {std::pair(documents_file, &writer.bytes_file_), std::pair(index_file, &writer.index_file_)}) {
+    Result<OutputFile> created = OutputFile::create(writer.folder_.path() / name);
+    if (!created) return tl::unexpected(created.error());
+    *file = std::move(*created);
+  }
+  if (Status done = writer.index_file_.write(index_header_of(0, 0)); !done) return tl::unexpected(done.error());
+  if (Status done = writer.put_offset(); !done) return tl::unexpected(done.error());
+  return writer;
+}
+
+Status CorpusWriter::put_offset() {
+  std::string offset;
+  put_number(offset, static_cast<std::uint64_t>(bytes()));
+  return index_file_.write(offset);
+}
+
+Status CorpusWriter::append(std::string_view part) {
+  hash_.update(part);
+  return bytes_file_.write(part);
+}
+
+Status CorpusWriter::end_document() {
+  ++documents_;
+  return put_offset();
+}
+
+Status CorpusWriter::add(std::string_view document) {
+  if (Status done = append(document); !done) return done;
+  return end_document();
+}
+
+Status CorpusWriter::commit(const CorpusInfo& info, std::string_view licence_text) {
+  const std::int64_t size = bytes(), index_size = index_file_.size();
+  const std::string header = index_header_of(static_cast<std::uint64_t>(documents_), static_cast<std::uint64_t>(size));
+  if (Status done = index_file_.overwrite_start(header); !done) return done;
+  for (OutputFile* file : {&bytes_file_, &index_file_})
+    if (Status done = file->close(); !done) return done;
+  const Result<std::string> index_hash = sha256_file(folder_.path() / index_file);
+  if (!index_hash) return tl::unexpected(index_hash.error());
+  Json files = Json::object();
+  files[documents_file] = {{"bytes", size}, {"sha256", hash_.hex()}};
+  files[index_file] = {{"bytes", index_size}, {"sha256", *index_hash}};
   if (!licence_text.empty()) {
-    if (Status done = write(licence_file, licence_text); !done) return done;
+    files[licence_file] = {{"bytes", licence_text.size()}, {"sha256", sha256_hex(licence_text)}};
+    if (Status done = write_file_atomically(folder_.path() / licence_file, licence_text); !done) return done;
   }
   Json sources = Json::array();
   for (const CorpusSource& source : info.sources) {
     sources.push_back(
         {{"name", source.name}, {"version", source.version}, {"bytes", source.bytes}, {"sha256", source.sha256}});
   }
-  const Json manifest = {{"format", format_name}, {"version", format_version},     {"name", info.name},
-                         {"title", info.title},   {"licence", info.licence},       {"origin", info.origin},
-                         {"sources", sources},    {"documents", documents.size()}, {"bytes", documents.bytes.size()},
+  const Json manifest = {{"format", format_name}, {"version", format_version}, {"name", info.name},
+                         {"title", info.title},   {"licence", info.licence},   {"origin", info.origin},
+                         {"sources", sources},    {"documents", documents_},   {"bytes", size},
                          {"files", files}};
   const std::string text = manifest.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  if (Status done = write_file_atomically(folder->path() / manifest_file, text); !done) return done;
-  return folder->commit();
+  if (Status done = write_file_atomically(folder_.path() / manifest_file, text); !done) return done;
+  return folder_.commit();
+}
+
+Status write_corpus(const fs::path& dir, const CorpusInfo& info, const DocumentSet& documents,
+                    std::string_view licence_text) {
+  Result<CorpusWriter> writer = CorpusWriter::create(dir);
+  if (!writer) return tl::unexpected(writer.error());
+  const std::string_view all = documents.bytes;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const std::uint64_t begin = documents.offsets[i];
+    if (Status done = writer->add(all.substr(begin, documents.offsets[i + 1] - begin)); !done) return done;
+  }
+  return writer->commit(info, licence_text);
 }
 
 }  // namespace stacklab

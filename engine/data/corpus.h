@@ -12,13 +12,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/base/atomic_file.h"
+#include "engine/base/mapped_file.h"
+#include "engine/base/output_file.h"
 #include "engine/base/result.h"
+#include "engine/base/sha256.h"
 
 namespace stacklab {
 
@@ -71,17 +76,22 @@ struct DocumentSet {
   }
 };
 
+// The documents stay in their file: whatever their size, memory holds no more than the pages in use.
 class Corpus {
  public:
   // Opens <dir> and verifies sizes, offsets and SHA-256; an error names the bad file and what to do.
   static Result<Corpus> open(const std::filesystem::path& dir);
+  // What the manifest says; nothing else is looked at.
+  static Result<CorpusInfo> describe(const std::filesystem::path& dir);
 
   const CorpusInfo& info() const { return info_; }
-  std::size_t size() const { return documents_.size(); }
+  std::size_t size() const { return offsets_.size() - 1; }
   std::span<const std::uint8_t> document(std::size_t i) const {
-    return std::span(reinterpret_cast<const std::uint8_t*>(documents_.bytes.data()), documents_.bytes.size())
-        .subspan(documents_.offsets[i], documents_.offsets[i + 1] - documents_.offsets[i]);
+    return documents_.subspan(begin(i), document_bytes(i));
   }
+  std::size_t document_bytes(std::size_t i) const { return static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); }
+  // Documents first .. last - 1 have been read: their pages may go. They can still be read.
+  void release(std::size_t first, std::size_t last) const;
 
   // Indices of the documents held out for validation and of the rest, in document order: by hash of the document's
   // bytes, so that a document keeps its side whatever else the corpus holds, equal documents are on one side, and a
@@ -95,15 +105,48 @@ class Corpus {
 
  private:
   Corpus() = default;
+  std::size_t begin(std::size_t i) const { return static_cast<std::size_t>(offsets_[i]); }
 
   CorpusInfo info_;
-  DocumentSet documents_;
+  std::shared_ptr<const MappedFile> bytes_, index_;
+  std::span<const std::uint8_t> documents_;
+  std::span<const std::uint64_t> offsets_;  // [documents + 1]
 };
 
-// Makes the folder dir: complete, or not at all. Of info, sha256, documents and bytes are found here. licence_text:
-// empty for none. Errors: dir exists, cannot be written, disk full.
+// Writes a corpus document by document, in a few megabytes of memory. The folder appears, whole, with commit; until
+// then, and when it is destroyed without, there is nothing.
+class CorpusWriter {
+ public:
+  // Makes the missing parents of dir. Errors: cannot be written.
+  static Result<CorpusWriter> create(const std::filesystem::path& dir);
+
+  Status add(std::string_view document);
+  // A document of any length, in parts.
+  Status append(std::string_view part);
+  Status end_document();
+
+  std::int64_t documents() const { return documents_; }
+  std::int64_t bytes() const { return bytes_file_.size(); }
+
+  // Of info, sha256, documents and bytes are found here. licence_text: empty for none. Errors: dir exists, disk full.
+  Status commit(const CorpusInfo& info, std::string_view licence_text = {});
+
+ private:
+  explicit CorpusWriter(AtomicDirectory folder) : folder_(std::move(folder)) {}
+  Status put_offset();
+
+  AtomicDirectory folder_;
+  OutputFile bytes_file_, index_file_;
+  Sha256 hash_;
+  std::int64_t documents_ = 0;
+};
+
+// The same from memory, in one call.
 Status write_corpus(const std::filesystem::path& dir, const CorpusInfo& info, const DocumentSet& documents,
                     std::string_view licence_text = {});
+
+// The side of a document whose bytes have this SHA-256 (hex): see Corpus::split.
+bool is_held_out(std::string_view sha256, double validation_fraction);
 
 // What can be had, with what is in the workspace already. Errors: the catalogue's file is missing or broken.
 Result<std::vector<CorpusEntry>> corpus_catalogue(const std::filesystem::path& workspace);

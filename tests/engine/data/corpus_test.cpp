@@ -13,6 +13,7 @@
 #include <set>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/environment.h"
 #include "engine/base/sha256.h"
 #include "tests/engine/data/data_testing.h"
 
@@ -64,6 +65,60 @@ TEST(Corpus, RefusesToReplaceAFolder) {
   ASSERT_FALSE(again);
   EXPECT_NE(again.error().what.find((folder.path() / "c").string()), std::string::npos) << again.error().what;
   EXPECT_EQ(text_of(Corpus::open(folder.path() / "c")->document(0)), "first");
+}
+
+TEST(CorpusWriter, WritesInPartsWhatAnybodyWritesWhole) {
+  const TemporaryFolder folder;
+  {
+    Result<CorpusWriter> writer = CorpusWriter::create(folder.path() / "parts");
+    ASSERT_TRUE(writer) << writer.error().message();
+    ASSERT_TRUE(writer->append("ab") && writer->append("") && writer->append("c") && writer->end_document());
+    ASSERT_TRUE(writer->end_document());
+    ASSERT_TRUE(writer->add(std::string(3 << 20, 'x')));
+    EXPECT_FALSE(fs::exists(folder.path() / "parts"));
+    EXPECT_EQ(writer->documents(), 3);
+    EXPECT_EQ(writer->bytes(), 3 + (3 << 20));
+    ASSERT_TRUE(writer->commit(test_info()));
+  }
+  ASSERT_TRUE(write_corpus(folder.path() / "whole", test_info(), document_set({"abc", "", std::string(3 << 20, 'x')})));
+  for (const char* name : {"documents.bin", "documents.idx", "manifest.json"})
+    EXPECT_EQ(file_text(folder.path() / "parts" / name), file_text(folder.path() / "whole" / name)) << name;
+  const Result<CorpusInfo> described = Corpus::describe(folder.path() / "parts");
+  ASSERT_TRUE(described) << described.error().message();
+  EXPECT_EQ(*described, Corpus::open(folder.path() / "parts")->info());
+  // Given up, it leaves nothing.
+  { ASSERT_TRUE(CorpusWriter::create(folder.path() / "given up")->add("text")); }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 2);
+}
+
+// What a corpus takes does not depend on its size: buffers and the pages in use.
+TEST(CorpusWriter, MemoryIsBounded) {
+  const TemporaryFolder folder;
+  constexpr std::int64_t size = 192 << 20, allowed = 24 << 20;
+  std::string document(1 << 20, '.');
+  const std::int64_t before = resident_bytes();
+  std::int64_t most = 0;
+  {
+    Result<CorpusWriter> writer = CorpusWriter::create(folder.path() / "c");
+    ASSERT_TRUE(writer) << writer.error().message();
+    while (writer->bytes() < size) {
+      document[static_cast<std::size_t>(writer->documents())] = '!';
+      ASSERT_TRUE(writer->add(document));
+      most = std::max(most, resident_bytes() - before);
+    }
+    ASSERT_TRUE(writer->commit(test_info()));
+  }
+  const Result<Corpus> corpus = Corpus::open(folder.path() / "c");
+  ASSERT_TRUE(corpus) << corpus.error().message();
+  std::int64_t marks = 0;
+  for (std::size_t i = 0; i < corpus->size(); ++i) {
+    marks += std::ranges::count(corpus->document(i), '!');
+    most = std::max(most, resident_bytes() - before);
+    corpus->release(0, i + 1);
+  }
+  EXPECT_EQ(marks, size / (1 << 20) * (size / (1 << 20) + 1) / 2);
+  EXPECT_LT(most, allowed);
+  EXPECT_EQ(text_of(corpus->document(0).first(3)), "!..") << "what was released can be read again";
 }
 
 class CorruptCorpus : public testing::Test {
