@@ -1,9 +1,12 @@
 #include "app/cli/common.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
@@ -52,6 +55,17 @@ Result<RunConfig> config_of(const std::string& file, const Common& common) {
   if (!config) return config;
   if (Status s = apply_common(*config, common); !s) return tl::unexpected(s.error());
   return config;
+}
+
+Status confirm(const Context& context, const std::string& what) {
+  if (context.common.yes) return {};
+  std::string answer;
+  if (::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
+    fmt::print(stderr, "{}? [y/N] ", what);
+    std::getline(std::cin, answer);
+  }
+  if (answer == "y" || answer == "Y" || answer == "yes") return {};
+  return refused("did not " + what, "say --yes");
 }
 
 void member_or_null(JsonWriter& json, std::string_view name, const std::optional<double>& value) {

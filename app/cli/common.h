@@ -21,6 +21,10 @@ Status apply_common(RunConfig& config, const Common& common);
 // The config of a file with these applied.
 Result<RunConfig> config_of(const std::string& file, const Common& common);
 
+// Asks on the terminal whether to "remove the corpus x"; --yes says so beforehand. Where nobody can be asked, or the
+// answer is no, it is refused.
+Status confirm(const Context& context, const std::string& what);
+
 // A measured number, or null when it was not measured. NaN counts as measured where the caller says so by giving it.
 void member_or_null(JsonWriter& json, std::string_view name, const std::optional<double>& value);
 // "3.149", or "–" when unknown; NaN and infinities are spelt.

@@ -17,19 +17,22 @@ namespace fs = std::filesystem;
 Status list(Context& context) {
   const Result<std::vector<CorpusEntry>> entries = corpus_catalogue(workspace_of(context.common));
   if (!entries) return tl::unexpected(entries.error());
-  std::vector<std::vector<std::string>> rows = {{"name", "text", "here", "from", "licence", "title"}};
+  std::vector<std::vector<std::string>> rows = {{"name", "text", "here", "licence", "title", "how to get it"}};
   JsonWriter w(2);
   w.begin_object();
   w.key("corpora");
   w.begin_array();
   for (const CorpusEntry& e : *entries) {
+    const std::string how = "stacklab corpus get " + e.name;
     rows.push_back({e.name, "about " + format_bytes(static_cast<double>(e.about_bytes)), e.present ? "yes" : "no",
-                    e.source, e.licence, e.title});
+                    e.licence, e.title, fmt::format("{}  ({} {})", how, e.source, e.from)});
     w.begin_object();
     w.member("name", e.name);
     w.member("title", e.title);
     w.member("licence", e.licence);
     w.member("source", e.source);
+    w.member("from", e.from);
+    w.member("how", how);
     w.member("bytes", e.about_bytes);
     w.member("present", e.present);
     w.end_object();
@@ -64,11 +67,15 @@ Status get(Context& context, const std::string& name) {
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
     files.push_back(i->path().filename().string());
   std::sort(files.begin(), files.end());
+  const bool has_licence = std::find(files.begin(), files.end(), "licence.txt") != files.end();
 
-  context.console.print(fmt::format("{}: {}, {} documents, {}; {}\nlicence: {}\nSHA-256 {}\nstored in {}\n", info.name,
-                                    info.title, format_integer(info.documents),
-                                    format_bytes(static_cast<double>(info.bytes)), info.origin, info.licence,
-                                    info.sha256, folder.string()));
+  context.console.print(fmt::format(
+      "{}: {}, {} documents, {}; {}\nlicence: {}{}\nSHA-256 {}\nstored in {}\n", info.name, info.title,
+      format_integer(info.documents), format_bytes(static_cast<double>(info.bytes)), info.origin, info.licence,
+      has_licence ? "; in full: stacklab corpus licence " + name : "", info.sha256, folder.string()));
+  for (const CorpusSource& source : info.sources)
+    context.console.print(fmt::format("from {} {}, {}, SHA-256 {}\n", source.name, source.version,
+                                      format_bytes(static_cast<double>(source.bytes)), source.sha256));
   JsonWriter w(2);
   w.begin_object();
   w.member("name", info.name);
@@ -83,6 +90,45 @@ Status get(Context& context, const std::string& name) {
   w.begin_array();
   for (const std::string& file : files) w.value(file);
   w.end_array();
+  w.key("sources");
+  w.begin_array();
+  for (const CorpusSource& source : info.sources) {
+    w.begin_object();
+    w.member("name", source.name);
+    w.member("version", source.version);
+    w.member("bytes", source.bytes);
+    w.member("sha256", source.sha256);
+    w.end_object();
+  }
+  w.end_array();
+  w.end_object();
+  context.console.print_json(w.text());
+  return {};
+}
+
+Status show_licence(Context& context, const std::string& name) {
+  const Result<std::string> text = corpus_licence(name, workspace_of(context.common));
+  if (!text) return tl::unexpected(text.error());
+  context.console.print(*text);
+  JsonWriter w(2);
+  w.begin_object();
+  w.member("name", name);
+  w.member("text", *text);
+  w.end_object();
+  context.console.print_json(w.text());
+  return {};
+}
+
+Status remove(Context& context, const std::string& name) {
+  const fs::path workspace = workspace_of(context.common);
+  const fs::path folder = workspace / "data" / name;
+  const Status sure = confirm(context, "remove the corpus " + name + ", " + folder.string());
+  if (!sure) return sure;
+  if (Status removed = remove_corpus(name, workspace); !removed) return removed;
+  context.console.print("removed " + folder.string() + "\n");
+  JsonWriter w(2);
+  w.begin_object();
+  w.member("removed", name);
   w.end_object();
   context.console.print_json(w.text());
   return {};
@@ -92,17 +138,25 @@ Status get(Context& context, const std::string& name) {
 
 Verb corpus_verb() {
   const auto name = std::make_shared<std::string>();
-  Verb list_verb{
-      "list", "What the catalogue offers, and what is in the workspace", "stacklab corpus list", {}, {}, list, {}};
-  Verb get_verb{"get",
-                "Fetch or generate a corpus into the workspace",
-                "stacklab corpus get kjv",
-                {{"NAME", "", "A name from: stacklab corpus list", name.get(), true}},
-                {},
-                [name](Context& context) { return get(context, *name); },
-                {}};
-  return {"corpus", "Texts to train on", "stacklab corpus list", {}, {std::move(list_verb), std::move(get_verb)}, {},
-          {}};
+  const auto named = [name](const char* verb, const char* summary, const char* example, const char* what,
+                            Status (*run)(Context&, const std::string&), const char* details = "") {
+    return Verb{verb,    summary,
+                example, {{"NAME", "", what, name.get(), true}},
+                {},      [name, run](Context& context) { return run(context, *name); },
+                details};
+  };
+  constexpr const char* of_the_list = "A name from: stacklab corpus list";
+  std::vector<Verb> verbs = {
+      {"list", "What the catalogue offers, and what is in the workspace", "stacklab corpus list", {}, {}, list, {}},
+      named("get", "Fetch or generate a corpus into the workspace", "stacklab corpus get kjv", of_the_list, get,
+            "Text inside packages of the distribution is fetched with apt-get and unpacked into the workspace: nothing "
+            "is "
+            "installed, and no root is needed."),
+      named("licence", "The licence of a corpus in the workspace, as its owners word it",
+            "stacklab corpus licence gcide", of_the_list, show_licence),
+      named("remove", "Remove a corpus from the workspace", "stacklab corpus remove gcide --yes",
+            "A corpus of the workspace", remove)};
+  return {"corpus", "Texts to train on", "stacklab corpus list", {}, std::move(verbs), {}, {}};
 }
 
 }  // namespace stacklab::cli

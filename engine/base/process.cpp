@@ -187,6 +187,10 @@ Result<ProcessResult> run_process(const ProcessOptions& options, std::stop_token
     }
     // Without pidfd_open (old kernels) the end is found by asking.
     std::int64_t wait_ms = ended.get() >= 0 ? -1 : 20;
+    if (options.meanwhile) {
+      options.meanwhile();
+      wait_ms = wait_ms < 0 ? 250 : std::min<std::int64_t>(wait_ms, 250);
+    }
     for (const auto& moment : {deadline, kill_at}) {
       if (!moment) continue;
       const std::int64_t left = std::chrono::ceil<std::chrono::milliseconds>(*moment - now).count();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@ struct ProcessOptions {
   std::vector<std::pair<std::string, std::string>> environment;  // added to this process's
   std::size_t output_limit = 64u << 20;                          // bytes kept of each stream; more is read and dropped
   double timeout_seconds = 0;                                    // 0: none
+  std::function<void()> meanwhile;  // called in this thread some four times a second while the program runs
 };
 
 struct ProcessResult {

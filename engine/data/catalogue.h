@@ -15,11 +15,13 @@ namespace stacklab {
 
 // How text is got out of unpacked packages. "verses": run a program of theirs that prints a reference and a text on
 // each line; a chapter is a document. "{unpacked}" in the arguments stands for the folder that the packages were
-// unpacked into.
+// unpacked into. The other kinds read files (patterns of extract.h, gzip undone) and cut each as cutting.h says:
+// "files", "fortunes", "dictionary", "glosses", "sections".
 struct ExtractionRecipe {
   std::string kind;
   std::string program;
   std::vector<std::string> arguments;
+  std::vector<std::string> files;
 };
 
 // Text inside packages of the distribution, which are unpacked and not installed.
@@ -47,11 +49,16 @@ struct CatalogueItem {
   // What must come out, since another version of a package may hold something else. 0: not known.
   std::int64_t documents = 0;
   std::int64_t lines = 0;
+  std::int64_t about_documents = 0;  // as about_bytes: within a tenth
 };
 
 // Errors name the file and the entry.
 Result<std::vector<CatalogueItem>> load_catalogue(const std::filesystem::path& file);
 std::filesystem::path catalogue_file();
+
+// Letters, digits, '-', '_' and '.', which does not come first: such a name leads nowhere else in the file system.
+bool is_corpus_name(std::string_view name);
+std::filesystem::path corpus_folder(const std::filesystem::path& workspace, std::string_view name);
 
 // As ensure_corpus, with this catalogue.
 Result<Corpus> ensure_corpus(std::string_view name, const std::filesystem::path& workspace,

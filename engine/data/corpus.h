@@ -38,6 +38,7 @@ struct CorpusEntry {
   std::string source;            // "package" or "generator"
   std::int64_t about_bytes = 0;  // of plain text
   bool present = false;          // already in the workspace
+  std::string from;              // the packages, or the generator
 };
 
 // Something that a corpus was made from: a package (its version, size and SHA-256), or a generator (its settings, and
@@ -150,6 +151,12 @@ bool is_held_out(std::string_view sha256, double validation_fraction);
 
 // What can be had, with what is in the workspace already. Errors: the catalogue's file is missing or broken.
 Result<std::vector<CorpusEntry>> corpus_catalogue(const std::filesystem::path& workspace);
+
+// The licence of the corpus NAME of the workspace, as its owners word it; where they do not, its name.
+Result<std::string> corpus_licence(std::string_view name, const std::filesystem::path& workspace);
+
+// Removes the corpus NAME from the workspace. An unknown name suggests the nearest.
+Status remove_corpus(std::string_view name, const std::filesystem::path& workspace);
 
 // Opens the corpus NAME in the workspace, fetching or generating it first if it is not there. Written to a temporary
 // folder, then renamed: an interrupted fetch leaves nothing behind, and two processes may do it at once. An unknown

@@ -1,9 +1,15 @@
 #include "engine/data/extract.h"
 
-#include <charconv>
+#include <fnmatch.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
 #include <set>
 #include <string>
 
+#include "engine/base/atomic_file.h"
 #include "engine/base/process.h"
 #include "engine/base/text.h"
 
@@ -11,26 +17,6 @@ namespace stacklab {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Reference {
-  std::string_view book;  // may begin with a digit: "1Sm"
-  std::int64_t chapter = 0, verse = 0;
-};
-
-bool read_number(std::string_view digits, std::int64_t& value) {
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc() && end == digits.data() + digits.size() && value > 0;
-}
-
-bool read_reference(std::string_view text, Reference& reference) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return false;
-  std::size_t chapter = colon;
-  while (chapter > 0 && text[chapter - 1] >= '0' && text[chapter - 1] <= '9') --chapter;
-  reference.book = text.substr(0, chapter);
-  return !reference.book.empty() && read_number(text.substr(chapter, colon - chapter), reference.chapter) &&
-         read_number(text.substr(colon + 1), reference.verse);
-}
 
 // Folders of shared libraries in an unpacked package, as LD_LIBRARY_PATH wants them.
 std::string library_folders(const fs::path& unpacked) {
@@ -48,58 +34,8 @@ std::string library_folders(const fs::path& unpacked) {
   return path;
 }
 
-}  // namespace
-
-Result<Extracted> chapters_from_verses(std::string_view text) {
-  Extracted out;
-  std::string chapter;
-  std::string_view book;
-  std::int64_t chapter_number = 0, verse_number = 0;
-  std::set<std::string_view> books;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    ++out.lines;
-    const auto bad = [&](const char* why) {
-      return failed(
-          "line " + std::to_string(out.lines) + " of the verses, \"" + std::string(line.substr(0, 40)) + "\": " + why,
-          "the package holds something else than this program knows");
-    };
-    const std::size_t space = line.find(' ');
-    Reference reference;
-    if (space == std::string_view::npos || !read_reference(line.substr(0, space), reference)) {
-      return bad("does not begin with a reference such as Ge1:1");
-    }
-    const std::string_view verse = line.substr(space + 1);
-    if (trim(verse).empty()) return bad("has no text");
-    for (const char c : verse) {
-      if (static_cast<unsigned char>(c) < 0x20) return bad("has a control character");
-    }
-    if (reference.book == book && reference.chapter == chapter_number) {
-      if (reference.verse != verse_number + 1) return bad("is not the next verse");
-    } else {
-      const bool same_book = reference.book == book;
-      if (reference.chapter != (same_book ? chapter_number + 1 : 1) || reference.verse != 1 ||
-          (!same_book && !books.insert(reference.book).second)) {
-        return bad("is not the beginning of the next chapter or book");
-      }
-      if (!chapter.empty()) out.documents.add(chapter);
-      chapter.clear();
-      book = reference.book;
-      chapter_number = reference.chapter;
-    }
-    verse_number = reference.verse;
-    chapter.append(verse).push_back('\n');
-  }
-  if (!chapter.empty()) out.documents.add(chapter);
-  return out;
-}
-
-Result<Extracted> extract(const ExtractionRecipe& recipe, const fs::path& unpacked,
-                          const std::function<Status()>& fetch_libraries, std::stop_token stop) {
-  if (recipe.kind != "verses")
-    return failed("unknown kind of extraction \"" + recipe.kind + "\"",
-                  "the catalogue is of another version of the program");
+Result<Extracted> run_for_verses(const ExtractionRecipe& recipe, const fs::path& unpacked,
+                                 const std::function<Status()>& fetch_libraries, std::stop_token stop) {
   ProcessOptions process;
   process.arguments = {(unpacked / recipe.program).string()};
   for (std::string argument : recipe.arguments) {
@@ -125,6 +61,84 @@ Result<Extracted> extract(const ExtractionRecipe& recipe, const fs::path& unpack
                   "the workspace must be on a disk from which programs may run");
   }
   return chapters_from_verses(result->output);
+}
+
+// How a file's text becomes documents.
+Status add_text(const std::string& kind, std::string_view text, Extracted& out) {
+  if (kind == "glosses") return add_glosses(text, out);
+  constexpr std::pair<std::string_view, void (*)(std::string_view, Extracted&)> cutters[] = {
+      {"files", add_whole}, {"fortunes", add_fortunes}, {"dictionary", add_dictionary}, {"sections", add_sections}};
+  for (const auto& [name, cut] : cutters) {
+    if (name == kind) return cut(text, out), Status();
+  }
+  return failed("unknown kind of extraction \"" + kind + "\"", "the catalogue is of another version of the program");
+}
+
+constexpr const char* another_version = "the package holds something else than this program knows";
+
+Result<Extracted> read_files(const ExtractionRecipe& recipe, const fs::path& unpacked, std::stop_token stop) {
+  constexpr std::int64_t most = 512 << 20;  // of all texts together
+  Result<std::vector<std::string>> files = matching_files(unpacked, recipe.files);
+  if (!files) return tl::unexpected(files.error());
+  if (files->empty())
+    return failed("no file \"" + recipe.files.front() + "\" in the unpacked packages", another_version);
+  Extracted out;
+  for (const std::string& file : *files) {
+    if (stop.stop_requested()) return stopped("stopped while texts were read");
+    const Result<std::string> text =
+        read_text(unpacked / file, most - static_cast<std::int64_t>(out.documents.bytes.size()));
+    if (!text) return tl::unexpected(text.error());
+    if (Status added = add_text(recipe.kind, *text, out); !added)
+      return failed(file + ": " + added.error().what, added.error().remedy);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> matching_files(const fs::path& folder, const std::vector<std::string>& patterns) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    if (i->is_symlink(error) || !i->is_regular_file(error)) continue;
+    const std::string path = i->path().lexically_relative(folder).string();
+    bool named = false;
+    for (const std::string& pattern : patterns) {
+      const bool out = pattern.starts_with('!');
+      if (::fnmatch(pattern.c_str() + (out ? 1 : 0), path.c_str(), 0) == 0) named = !out;
+    }
+    if (named) found.push_back(path);
+  }
+  if (error) return tl::unexpected(file_error("cannot read", folder, error.value()));
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Result<std::string> read_text(const fs::path& file, std::int64_t limit) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> stream(::gzopen(file.c_str(), "rb"), ::gzclose);
+  if (!stream) return tl::unexpected(file_error("cannot read", file, errno));
+  std::string text;
+  constexpr std::size_t piece = 1 << 20;
+  for (;;) {
+    const std::size_t before = text.size();
+    text.resize(before + piece);
+    const int n = ::gzread(stream.get(), text.data() + before, piece);
+    text.resize(before + static_cast<std::size_t>(std::max(n, 0)));
+    int code = Z_OK;
+    const char* const why = ::gzerror(stream.get(), &code);
+    // A stream that ends too early is told by Z_BUF_ERROR.
+    if (n < 0 || code != Z_OK) return failed(file.string() + ": " + why, "the package is damaged: fetch it again");
+    if (static_cast<std::int64_t>(text.size()) > limit)
+      return failed(file.string() + ": unpacks to more than " + format_bytes(static_cast<double>(limit)),
+                    another_version);
+    if (n == 0) return text;
+  }
+}
+
+Result<Extracted> extract(const ExtractionRecipe& recipe, const fs::path& unpacked,
+                          const std::function<Status()>& fetch_libraries, std::stop_token stop) {
+  if (recipe.kind == "verses") return run_for_verses(recipe, unpacked, fetch_libraries, std::move(stop));
+  return read_files(recipe, unpacked, std::move(stop));
 }
 
 }  // namespace stacklab

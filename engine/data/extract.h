@@ -5,23 +5,23 @@
 #include <filesystem>
 #include <functional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/base/result.h"
 #include "engine/data/catalogue.h"
-#include "engine/data/corpus.h"
+#include "engine/data/cutting.h"
 
 namespace stacklab {
 
-struct Extracted {
-  DocumentSet documents;
-  std::int64_t lines = 0;
-};
+// The files below folder that a pattern names, as sorted paths relative to it. In a pattern '*' stands for anything,
+// '/' included; one that begins with '!' takes out what those before it named. Symbolic links are not followed.
+Result<std::vector<std::string>> matching_files(const std::filesystem::path& folder,
+                                                const std::vector<std::string>& patterns);
 
-// Lines "Ge1:1 In the beginning ..." (book, chapter, verse, text) as one document per chapter: the texts, each ended by
-// a newline, the references gone. Chapters of a book and verses of a chapter must count from 1. Errors name the line.
-Result<Extracted> chapters_from_verses(std::string_view text);
+// The text of a file, gzip undone where it is compressed. Errors: unreadable, broken, more than limit bytes.
+Result<std::string> read_text(const std::filesystem::path& file, std::int64_t limit);
 
 // Runs the recipe on packages unpacked in `unpacked`. Where the system lacks a library of the extracting program,
 // fetch_libraries is called once, to unpack them there too.

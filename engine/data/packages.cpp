@@ -41,7 +41,8 @@ bool lists_are_at_fault(const ProcessResult& result) {
 
 class AptGet {
  public:
-  AptGet(fs::path folder, std::stop_token stop) : folder_(std::move(folder)), stop_(std::move(stop)) {}
+  AptGet(fs::path folder, std::function<void()> meanwhile, std::stop_token stop)
+      : folder_(std::move(folder)), meanwhile_(std::move(meanwhile)), stop_(std::move(stop)) {}
 
   Result<ProcessResult> download(std::span<const std::string> names) const {
     std::vector<std::string> command = {"download"};
@@ -79,13 +80,36 @@ class AptGet {
     process.environment = {{"LC_ALL", "C"}};
     process.output_limit = 1 << 20;
     process.timeout_seconds = seconds;
+    process.meanwhile = meanwhile_;
     return run_process(process, stop_);
   }
 
   fs::path folder_;
+  std::function<void()> meanwhile_;
   std::stop_token stop_;
   std::vector<std::string> options_;
 };
+
+Result<std::string> field_of(const fs::path& package, const char* field, std::stop_token stop) {
+  ProcessOptions process;
+  process.arguments = {"dpkg-deb", "--field", package.string(), field};
+  process.timeout_seconds = unpack_seconds;
+  const Result<ProcessResult> result = run_process(process, std::move(stop));
+  if (!result) return tl::unexpected(result.error());
+  if (result->exit_code != 0)
+    return failed(package.filename().string() + " is not a package: " + reason(*result), other_ways);
+  return std::string(trim(result->output));
+}
+
+std::int64_t bytes_below(const fs::path& folder) {
+  std::int64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
+    std::error_code gone;  // apt renames files meanwhile
+    if (const std::uintmax_t size = i->file_size(gone); !gone) bytes += static_cast<std::int64_t>(size);
+  }
+  return bytes;
+}
 
 Result<FetchedPackage> describe(const std::string& name, const fs::path& folder, std::stop_token stop) {
   FetchedPackage package;
@@ -96,14 +120,9 @@ Result<FetchedPackage> describe(const std::string& name, const fs::path& folder,
     if (file.starts_with(name + "_") && file.ends_with(".deb")) package.file = entry.path();
   }
   if (package.file.empty()) return failed("apt-get brought no file of package " + name, other_ways);
-  ProcessOptions process;
-  process.arguments = {"dpkg-deb", "--field", package.file.string(), "Version"};
-  process.timeout_seconds = unpack_seconds;
-  const Result<ProcessResult> version = run_process(process, std::move(stop));
+  const Result<std::string> version = field_of(package.file, "Version", std::move(stop));
   if (!version) return tl::unexpected(version.error());
-  if (version->exit_code != 0)
-    return failed(package.file.filename().string() + " is not a package: " + reason(*version), other_ways);
-  package.source.version = std::string(trim(version->output));
+  package.source.version = *version;
   Result<std::string> sha256 = sha256_file(package.file);
   if (!sha256) return tl::unexpected(sha256.error());
   package.source.sha256 = *sha256;
@@ -114,11 +133,13 @@ Result<FetchedPackage> describe(const std::string& name, const fs::path& folder,
 }  // namespace
 
 Result<std::vector<FetchedPackage>> fetch_packages(std::span<const std::string> names, const fs::path& folder,
+                                                   const std::function<void(std::int64_t bytes)>& fetched,
                                                    std::stop_token stop) {
   const auto cannot = [&](const std::string& why) {
     return failed("cannot fetch the packages " + joined(names) + ": " + why, other_ways);
   };
-  AptGet apt(fs::absolute(folder), stop);
+  AptGet apt(
+      fs::absolute(folder), [&] { fetched(bytes_below(folder)); }, stop);
   Result<ProcessResult> result = apt.download(names);
   if (result && result->exit_code != 0 && lists_are_at_fault(*result)) {
     const Result<ProcessResult> lists = apt.update_own_lists();
@@ -147,6 +168,17 @@ Result<std::vector<FetchedPackage>> fetch_packages(std::span<const std::string> 
 
 Status unpack_packages(std::span<const FetchedPackage> packages, const fs::path& folder, std::stop_token stop) {
   for (const FetchedPackage& package : packages) {
+    const Result<std::string> kib = field_of(package.file, "Installed-Size", stop);
+    if (!kib) return tl::unexpected(kib.error());
+    std::error_code error;
+    const std::int64_t needed = parse_int(*kib).value_or(0) * 1024;
+    const fs::space_info disk = fs::space(folder.parent_path(), error);
+    if (!error && needed > 0 && static_cast<std::uintmax_t>(needed) > disk.available) {
+      return failed(package.source.name + " unpacks to " + format_bytes(static_cast<double>(needed)) + ", and " +
+                        folder.parent_path().string() + " has " + format_bytes(static_cast<double>(disk.available)) +
+                        " left",
+                    "free some, or choose another workspace");
+    }
     ProcessOptions process;
     process.arguments = {"dpkg-deb", "--extract", package.file.string(), folder.string()};
     process.environment = {{"LC_ALL", "C"}};

@@ -31,6 +31,8 @@ TEST(Commands, HelpOfEveryLevelHasAnExample) {
                                                                                      {"corpus"},
                                                                                      {"corpus", "list"},
                                                                                      {"corpus", "get"},
+                                                                                     {"corpus", "licence"},
+                                                                                     {"corpus", "remove"},
                                                                                      {"tokenizer"},
                                                                                      {"tokenizer", "train"},
                                                                                      {"tokenizer", "encode"},
@@ -126,6 +128,17 @@ TEST(Corpora, ListAndGet) {
   EXPECT_EQ(json["sha256"].get<std::string>().size(), 64u);
   EXPECT_GT(json["bytes"].get<std::int64_t>(), 1000);
   EXPECT_NE(std::find(json["files"].begin(), json["files"].end(), "manifest.json"), json["files"].end());
+
+  EXPECT_TRUE(json["sources"].is_array());
+  EXPECT_EQ(workspace({"corpus", "licence", "sample"}).out, "public domain\n");
+
+  const Answer asked = workspace({"corpus", "remove", "sample"});
+  EXPECT_EQ(asked.code, 3);
+  EXPECT_NE(asked.err.find("--yes"), std::string::npos) << asked.err;
+  EXPECT_TRUE(std::filesystem::exists(workspace / "data/sample"));
+  EXPECT_NE(workspace({"corpus", "remove", "sampel", "--yes"}).err.find("\"sample\""), std::string::npos);
+  EXPECT_EQ(workspace({"corpus", "remove", "sample", "--yes", "--json"}).json()["removed"], "sample");
+  EXPECT_FALSE(std::filesystem::exists(workspace / "data/sample"));
 
   const Answer unknown = workspace({"corpus", "get", "kjw"});
   EXPECT_NE(unknown.code, 0);

