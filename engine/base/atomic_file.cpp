@@ -260,6 +260,14 @@ Status AtomicDirectory::commit(bool replace) {
   return sync_path(folder_of(target_), true);
 }
 
+bool remove_folder(const fs::path& folder) {
+  const fs::path temporary = temporary_for(folder);
+  if (::rename(folder.c_str(), temporary.c_str()) != 0) return false;
+  std::error_code ignored;
+  fs::remove_all(temporary, ignored);
+  return true;
+}
+
 void remove_stale_temporaries(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {

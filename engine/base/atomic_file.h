@@ -68,6 +68,10 @@ class AtomicDirectory {
   std::filesystem::path target_, temporary_;
 };
 
+// Removes a folder with everything in it, so that no part of it ever stands under its name: it is renamed first. False
+// where it stays. What the end of the process leaves of it, remove_stale_temporaries removes.
+bool remove_folder(const std::filesystem::path& folder);
+
 // Removes what dead processes left behind in folder: temporaries whose maker is gone. Never touches those of living
 // processes.
 void remove_stale_temporaries(const std::filesystem::path& folder);

@@ -257,6 +257,7 @@ Result<Safetensors> Safetensors::parse(std::span<const std::byte> bytes, std::st
   const std::span<const std::byte> data = bytes.subspan(8 + static_cast<std::size_t>(header_size));
   Safetensors file;
   file.metadata_ = std::move(header.metadata);
+  file.file_bytes_ = bytes;
   for (RawEntry& raw : header.entries) {
     const std::string name = printable(raw.name);
     const auto bad_tensor = [&](std::string_view cause) { return bad(fmt::format("tensor \"{}\": {}", name, cause)); };
@@ -301,22 +302,26 @@ const SafetensorsEntry* Safetensors::find(std::string_view name) const {
   return at == by_name_.end() ? nullptr : &entries_[at->second];
 }
 
-Status write_safetensors(const std::filesystem::path& file, std::span<const SafetensorsEntry> entries,
-                         const std::map<std::string, std::string>& metadata) {
-  const auto bad = [&file](std::string_view cause) {
-    return failed(fmt::format("cannot write {}: {}", file.string(), cause));
-  };
+namespace {
+
+// How a file is laid out: its header, and its tensors in their order.
+struct Layout {
+  std::string header;  // padded
   std::vector<const SafetensorsEntry*> order;
+  std::int64_t data_bytes = 0;
+};
+
+Result<Layout> lay_out(std::span<const SafetensorsEntry> entries, const std::map<std::string, std::string>& metadata) {
+  Layout layout;
   for (const SafetensorsEntry& entry : entries) {
-    const std::optional<std::uint64_t> size = byte_count(entry.shape, entry.type);
-    if (!size || *size != entry.bytes.size())
-      return bad(fmt::format("tensor \"{}\" has {} bytes, which do not fit {} [{}]", printable(entry.name),
-                             entry.bytes.size(), to_string(entry.type), fmt::join(entry.shape, ", ")));
-    if (entry.name == metadata_key) return bad("a tensor may not be called __metadata__");
-    order.push_back(&entry);
+    if (!byte_count(entry.shape, entry.type))
+      return failed(fmt::format("the shape [{}] of tensor \"{}\" is too large", fmt::join(entry.shape, ", "),
+                                printable(entry.name)));
+    if (entry.name == metadata_key) return failed("a tensor may not be called __metadata__");
+    layout.order.push_back(&entry);
   }
   // Wide types first keeps every tensor aligned to its element.
-  std::sort(order.begin(), order.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
+  std::sort(layout.order.begin(), layout.order.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
     const std::int64_t wa = bytes_per_element(a->type), wb = bytes_per_element(b->type);
     return wa != wb ? wa > wb : a->name < b->name;
   });
@@ -325,28 +330,51 @@ Status write_safetensors(const std::filesystem::path& file, std::span<const Safe
   if (!metadata.empty()) header[std::string(metadata_key)] = metadata;
   std::set<std::string_view> names;
   std::uint64_t offset = 0;
-  for (const SafetensorsEntry* entry : order) {
+  for (const SafetensorsEntry* entry : layout.order) {
     if (!names.insert(entry->name).second)
-      return bad(fmt::format("two tensors are called \"{}\"", printable(entry->name)));
-    const std::uint64_t end = offset + entry->bytes.size();
+      return failed(fmt::format("two tensors are called \"{}\"", printable(entry->name)));
+    const std::uint64_t end = offset + *byte_count(entry->shape, entry->type);
     header[entry->name] = {{"dtype", to_string(entry->type)}, {"shape", entry->shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text;
+  layout.data_bytes = static_cast<std::int64_t>(offset);
   try {
-    text = header.dump();
+    layout.header = header.dump();
   } catch (const nlohmann::json::exception&) {
-    return bad("a name or a metadata value is not UTF-8");
+    return failed("a name or a metadata value is not UTF-8");
   }
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  if (text.size() > largest_header) return bad("the header would be larger than 100 MB");
+  layout.header.resize((layout.header.size() + 7) / 8 * 8, ' ');
+  if (layout.header.size() > largest_header) return failed("the header would be larger than 100 MB");
+  return layout;
+}
+
+}  // namespace
+
+Result<std::int64_t> safetensors_file_size(std::span<const SafetensorsEntry> entries,
+                                           const std::map<std::string, std::string>& metadata) {
+  const Result<Layout> layout = lay_out(entries, metadata);
+  if (!layout) return tl::unexpected(layout.error());
+  return static_cast<std::int64_t>(8 + layout->header.size()) + layout->data_bytes;
+}
+
+Status write_safetensors(const std::filesystem::path& file, std::span<const SafetensorsEntry> entries,
+                         const std::map<std::string, std::string>& metadata) {
+  const auto bad = [&file](std::string_view cause) {
+    return failed(fmt::format("cannot write {}: {}", file.string(), cause));
+  };
+  const Result<Layout> layout = lay_out(entries, metadata);
+  if (!layout) return bad(layout.error().what);
+  for (const SafetensorsEntry& entry : entries)
+    if (*byte_count(entry.shape, entry.type) != entry.bytes.size())
+      return bad(fmt::format("tensor \"{}\" has {} bytes, which do not fit {} [{}]", printable(entry.name),
+                             entry.bytes.size(), to_string(entry.type), fmt::join(entry.shape, ", ")));
 
   Result<AtomicFile> out = AtomicFile::create(file);
   if (!out) return tl::unexpected(out.error());
-  const std::uint64_t header_size = text.size();
+  const std::uint64_t header_size = layout->header.size();
   Status written = out->write(std::as_bytes(std::span(&header_size, 1)));
-  if (written) written = out->write(text);
-  for (const SafetensorsEntry* entry : order)
+  if (written) written = out->write(layout->header);
+  for (const SafetensorsEntry* entry : layout->order)
     if (written) written = out->write(entry->bytes);
   return written ? out->commit() : written;
 }

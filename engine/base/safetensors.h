@@ -43,9 +43,12 @@ class Safetensors {
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   const SafetensorsEntry* find(std::string_view name) const;  // nullptr: not there
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // The whole file, header included.
+  std::span<const std::byte> file_bytes() const { return file_bytes_; }
 
  private:
   std::shared_ptr<const void> mapping_;
+  std::span<const std::byte> file_bytes_;
   std::vector<SafetensorsEntry> entries_;
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::map<std::string, std::string> metadata_;
@@ -56,5 +59,8 @@ class Safetensors {
 // metadata that is not UTF-8, the disk.
 Status write_safetensors(const std::filesystem::path& file, std::span<const SafetensorsEntry> entries,
                          const std::map<std::string, std::string>& metadata = {});
+// The size of that file, from names, types and shapes alone. Errors as above.
+Result<std::int64_t> safetensors_file_size(std::span<const SafetensorsEntry> entries,
+                                           const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace stacklab
