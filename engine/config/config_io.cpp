@@ -198,6 +198,40 @@ std::string canonical_json(const RunConfig& config) {
   return write(identity, 0);
 }
 
+std::vector<std::string> identity_differences(const RunConfig& there, const RunConfig& here) {
+  RunConfig a = there, b = here;
+  const std::vector<Field> before = fields_of(a), now = fields_of(b);
+  const auto text = [](const Field& field) {
+    return std::visit(
+        [](const auto* value) {
+          JsonWriter json;
+          json.value(*value);
+          return json.text();
+        },
+        field.value);
+  };
+  std::vector<std::string> differ;
+  for (std::size_t i = 0; i < now.size(); ++i)
+    if (now[i].identity && value_of(before[i]) != value_of(now[i]))
+      differ.push_back(fmt::format("{} is {} there and {} here", now[i].key, text(before[i]), text(now[i])));
+  return differ;
+}
+
+Result<std::vector<std::int64_t>> milestones_of(const RunOptions& run) {
+  std::vector<std::int64_t> steps;
+  if (trim(run.keep_milestones).empty()) return steps;
+  for (const std::string& word : split(run.keep_milestones, ',')) {
+    const std::optional<std::int64_t> step = parse_int(trim(word));
+    if (!step || *step < 1)
+      return usage_error(fmt::format("run.keep_milestones: \"{}\" is not a step", printable(word)),
+                         "write steps with commas between them, for example 1000,2000");
+    steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
 std::string config_hash(const RunConfig& config) { return sha256_hex(canonical_json(config)).substr(0, 12); }
 
 }  // namespace stacklab

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
@@ -38,5 +39,11 @@ std::string canonical_json(const RunConfig& config);
 
 // SHA-256 of canonical_json, first 12 hex digits: the run's id.
 std::string config_hash(const RunConfig& config);
+
+// The identity keys whose values differ, those of the model first: "model.n_layers is 3 there and 4 here".
+std::vector<std::string> identity_differences(const RunConfig& there, const RunConfig& here);
+
+// The steps of run.keep_milestones, ascending, each once. Errors name the key.
+Result<std::vector<std::int64_t>> milestones_of(const RunOptions& run);
 
 }  // namespace stacklab

@@ -143,10 +143,14 @@ void list(List& l, RunOptions& c) {
   l.add("eval_tokens", c.eval_tokens, "tokens", between(1, most_tokens), "Most tokens of one evaluation");
   l.add("checkpoint_every", c.checkpoint_every, "steps", between(0, 1e9),
         "Between checkpoints; 0: only at the end and on stop");
-  l.add("keep_last", c.keep_last, "", between(1, 1e6), "Checkpoints kept, the newest first");
-  l.add("keep_milestones", c.keep_milestones, "", any_text(), "Steps whose checkpoints stay, for example 1000,2000");
+  l.add("keep_last", c.keep_last, "", between(0, 1e6),
+        "Newest checkpoints kept; the last one and milestones always stay");
+  l.add("keep_milestones", c.keep_milestones, "", any_text(),
+        "Steps with a checkpoint that stays, for example 1000,2000; the ends of the stable phase and of the run are "
+        "some");
   l.add("log_every", c.log_every, "steps", between(1, 1e9), "Between recorded steps");
   l.add("memory_guard", c.memory_guard, "", {}, "Refuse a run whose plan does not fit into free memory");
+  l.add("disk_guard", c.disk_guard, "", {}, "Refuse a run whose checkpoints do not fit into the free disk");
   l.section("budget", c.budget);
 }
 

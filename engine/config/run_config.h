@@ -99,10 +99,11 @@ struct RunOptions {
   std::int64_t eval_every = 50;         // steps; 0: only at the end
   std::int64_t eval_tokens = 32768;     // at most, per evaluation
   std::int64_t checkpoint_every = 100;  // steps; 0: only at the end and on stop
-  std::int64_t keep_last = 2;
-  std::string keep_milestones;  // steps whose checkpoints stay, for example "1000,2000"
+  std::int64_t keep_last = 2;           // newest ones; the last one and milestones always stay
+  std::string keep_milestones;          // steps with a checkpoint that stays, for example "1000,2000"
   std::int64_t log_every = 1;
   bool memory_guard = true;  // refuse a run whose plan does not fit into free memory
+  bool disk_guard = true;    // refuse a run whose checkpoints do not fit into the free disk
   BudgetConfig budget;
 
   bool operator==(const RunOptions&) const = default;

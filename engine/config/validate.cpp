@@ -125,8 +125,7 @@ Status check_step(const RunConfig& config) {
 Status validate(const RunConfig& config) {
   if (Status ok = check_step(config); !ok) return ok;
   if (Status ok = check_run(config); !ok) return ok;
-  if (!config.run.keep_milestones.empty())
-    return not_yet("run.keep_milestones", "leave it out, and give run.keep_last");
+  if (auto steps = milestones_of(config.run); !steps) return tl::unexpected(steps.error());
   if (!(config.run.budget == BudgetConfig{})) return not_yet("run.budget", "leave it out");
   return check_supported_data(config);
 }

@@ -13,8 +13,9 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
-#include "engine/model/counts.h"
 #include "engine/service/model_facts.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/milestones.h"
 
 namespace stacklab {
 namespace {
@@ -253,7 +254,7 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
 }
 
 JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& corpus) {
-  const auto room = room_for_checkpoints(config);
+  const auto room = room_for_checkpoints(config, id);
   if (!room) return ended(id, room.error());
   ClaimRequest request = claim_request(config, id);
   request.corpus_sha256 = corpus.info().sha256;
@@ -334,21 +335,25 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
   return outcome;
 }
 
-// A run whose first checkpoint cannot be written need not begin; one that cannot keep them all gets a warning.
-Result<std::string> Job::room_for_checkpoints(const RunConfig& config) const {
+// All checkpoints that are kept at once must fit, beside those of this run that are there already.
+Result<std::string> Job::room_for_checkpoints(const RunConfig& config, const RunId& id) const {
   const std::int64_t free = disk_free(*workspace_);
   if (free < 0) return std::string();
-  // f32 parameters and two moments of AdamW each.
-  const std::int64_t number = config.train.precision == "fp64" ? 8 : 4;
-  const std::int64_t one = count_parameters(config.model).total * number * 3;
-  const std::int64_t all =
-      one * (std::max<std::int64_t>(1, config.run.keep_last) + 1);  // the newest beside those it replaces
-  const std::string numbers =
-      fmt::format("a checkpoint takes {}, and {} are free in {}", format_bytes(static_cast<double>(one)),
-                  format_bytes(static_cast<double>(free)), workspace_->string());
-  if (free < one)
-    return refused("the disk is too full to train: " + numbers, "free some space, or choose another workspace");
-  return free < all ? "The disk is nearly full: " + numbers : std::string();
+  std::int64_t there = 0;
+  if (auto reader = open_store_reader(*workspace_))
+    if (const auto run = (*reader)->run(id)) there = std::ssize(list_checkpoints(*workspace_ / "runs" / run->folder));
+  const std::int64_t one = checkpoint_size(config).total(), at_once = checkpoints_at_once(config);
+  const std::int64_t more = std::max<std::int64_t>(1, at_once - there);
+  if (one <= free / more) return std::string();
+  const std::string numbers = fmt::format(
+      "{} {}, and {} are free in {}",
+      more == 1 ? "a checkpoint takes" : fmt::format("{} checkpoints are kept at once, each of", more),
+      format_bytes(static_cast<double>(one)), format_bytes(static_cast<double>(free)), workspace_->string());
+  if (config.run.disk_guard)
+    return refused("the disk is too full to train: " + numbers,
+                   "free some space, choose another workspace, keep fewer (run.keep_last, run.keep_milestones), or "
+                   "--set run.disk_guard=false");
+  return "The disk is too full: " + numbers;
 }
 
 Result<TrainResult> Job::train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink) {

@@ -46,7 +46,7 @@ class Job : public std::enable_shared_from_this<Job> {
   Result<TrainResult> train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink);
   Status prepare_folder(const std::filesystem::path& folder, const RunConfig& config);
 
-  Result<std::string> room_for_checkpoints(const RunConfig& config) const;
+  Result<std::string> room_for_checkpoints(const RunConfig& config, const RunId& id) const;
   ClaimRequest claim_request(const RunConfig& config, const RunId& id) const;
   JobOutcome ended(const RunId& id, const Error& error) const;
   JobOutcome stored_outcome(const RunId& id) const;

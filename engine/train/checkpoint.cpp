@@ -1,82 +1,58 @@
 #include "engine/train/checkpoint.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <nlohmann/json.hpp>
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/safetensors.h"
 #include "engine/base/sha256.h"
+#include "engine/base/text.h"
+#include "engine/config/config_io.h"
+#include "engine/model/weights.h"
 
 namespace stacklab {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view folder_prefix = "ckpt_step";
-constexpr int format_version = 1;
-constexpr std::array<const char*, 2> tensor_files = {"model.safetensors", "optimiser.safetensors"};
+constexpr const char *model_file = "model.safetensors", *optimiser_file = "optimiser.safetensors",
+                     *config_file = "config.json", *provenance_file = "provenance.json", *trainer_file = "trainer.json";
+constexpr std::int64_t largest_text = 1 << 20;
+// config.json, provenance.json and trainer.json take about 6 KB.
+constexpr std::int64_t planned_text = 16 << 10;
 
-// JSON has no NaN: null stands for a loss that is not there or not finite.
-nlohmann::json number_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
-double number_or_nan(const nlohmann::json& j) {
-  return j.is_number() ? j.get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
-
-struct NamedView {
-  std::string name;
-  TensorView view;  // bound
-};
-
-std::vector<NamedView> model_tensors(TrainStep& step) {
-  std::vector<NamedView> tensors;
+std::vector<NamedTensor> model_tensors(TrainStep& step) {
+  std::vector<NamedTensor> tensors;
   for (const Parameter& p : step.programs().model.parameters().parameters)
     tensors.push_back({p.name, step.executor().bind(p.view)});
   return tensors;
 }
 
-std::vector<NamedView> optimiser_tensors(TrainStep& step) {
-  std::vector<NamedView> tensors;
+std::vector<NamedTensor> optimiser_tensors(TrainStep& step) {
+  std::vector<NamedTensor> tensors;
   for (const Optimiser::StateTensor& s : step.programs().optimiser.state())
     tensors.push_back({s.name, step.executor().bind(s.view)});
   return tensors;
 }
 
-SafetensorsType file_type(DType t) { return t == DType::f64 ? SafetensorsType::f64 : SafetensorsType::f32; }
-
-std::vector<std::int64_t> file_shape(const Shape& s) { return {s.dim.begin(), s.dim.begin() + s.rank}; }
-
-Status save_tensors(const fs::path& file, const std::vector<NamedView>& tensors,
-                    const std::map<std::string, std::string>& metadata) {
+std::vector<SafetensorsEntry> entries_of(const std::vector<NamedTensor>& tensors) {
   std::vector<SafetensorsEntry> entries;
-  for (const NamedView& t : tensors)
+  for (const NamedTensor& t : tensors)
     entries.push_back({t.name,
                        file_type(t.view.dtype),
                        file_shape(t.view.shape),
                        {t.view.data, static_cast<std::size_t>(t.view.bytes())}});
-  return write_safetensors(file, entries, metadata);
+  return entries;
 }
 
-Status load_tensors(const fs::path& file, const std::vector<NamedView>& tensors) {
-  auto container = Safetensors::open(file);
-  if (!container) return tl::unexpected(container.error());
-  for (const SafetensorsEntry& e : container->entries())
-    if (std::none_of(tensors.begin(), tensors.end(), [&](const NamedView& t) { return t.name == e.name; }))
-      return failed(fmt::format("{}: tensor {} does not belong to this model", file.string(), e.name));
-  for (const NamedView& t : tensors) {
-    const SafetensorsEntry* e = container->find(t.name);
-    if (!e) return failed(fmt::format("{}: tensor {} is missing", file.string(), t.name));
-    if (e->type != file_type(t.view.dtype) || e->shape != file_shape(t.view.shape))
-      return failed(
-          fmt::format("{}: tensor {} has another type or shape than the config's model", file.string(), t.name));
-    std::memcpy(t.view.data, e->bytes.data(), e->bytes.size());
-  }
-  return {};
+std::map<std::string, std::string> metadata_of(const RunConfig& config, std::int64_t step) {
+  return {{"format", "stacklab"},
+          {"step", std::to_string(step)},
+          {"config_hash", config_hash(config)},
+          {"tied", config.model.tie_embeddings ? fmt::format("{}={}", head_name, embedding_name) : ""}};
 }
 
 }  // namespace
@@ -84,109 +60,159 @@ Status load_tensors(const fs::path& file, const std::vector<NamedView>& tensors)
 std::vector<CheckpointFolder> list_checkpoints(const fs::path& run_dir) {
   std::vector<CheckpointFolder> found;
   std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(run_dir, ec)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(folder_prefix) || !entry.is_directory(ec)) continue;
+  for (fs::directory_iterator i(run_dir, ec), end; !ec && i != end; i.increment(ec)) {
+    std::error_code unreadable;
+    const std::string name = i->path().filename().string();
+    if (!name.starts_with(folder_prefix) || !i->is_directory(unreadable)) continue;
     std::int64_t step = 0;
-    const char *begin = name.data() + folder_prefix.size(), *end = name.data() + name.size();
-    const auto parsed = std::from_chars(begin, end, step);
-    if (parsed.ec != std::errc() || parsed.ptr != end || begin == end || *begin == '-') continue;
-    found.push_back({step, entry.path()});
+    const char *digits = name.data() + folder_prefix.size(), *last = name.data() + name.size();
+    const auto parsed = std::from_chars(digits, last, step);
+    // As it is written: no sign, and no zeros in front.
+    if (parsed.ec != std::errc() || parsed.ptr != last || std::to_string(step) != digits || step < 0) continue;
+    found.push_back({step, i->path()});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   return found;
 }
 
-Status save_checkpoint(const fs::path& run_dir, const std::string& config_hash, TrainStep& step,
+Status save_checkpoint(const fs::path& run_dir, const RunConfig& config, const Provenance& provenance, TrainStep& step,
                        const TrainerState& state) {
   auto folder = AtomicDirectory::create(run_dir / fmt::format("{}{}", folder_prefix, state.step));
   if (!folder) return tl::unexpected(folder.error());
-  const bool tied = step.programs().model.config().tie_embeddings;
-  const std::map<std::string, std::string> metadata = {{"format", "stacklab"},
-                                                       {"format_version", std::to_string(format_version)},
-                                                       {"step", std::to_string(state.step)},
-                                                       {"config_hash", config_hash},
-                                                       {"tied", tied ? "lm_head.weight=tok_emb.weight" : ""}};
-  if (auto s = save_tensors(folder->path() / tensor_files[0], model_tensors(step), metadata); !s) return s;
-  if (auto s = save_tensors(folder->path() / tensor_files[1], optimiser_tensors(step), metadata); !s) return s;
-  nlohmann::json sums = nlohmann::json::object();
-  for (const char* file : tensor_files) {
-    auto sum = sha256_file(folder->path() / file);
-    if (!sum) return tl::unexpected(sum.error());
-    sums[file] = *sum;
-  }
-  const nlohmann::json trainer = {{"format_version", format_version},
-                                  {"config_hash", config_hash},
-                                  {"step", state.step},
-                                  {"tokens", state.tokens},
-                                  {"seconds", state.seconds},
-                                  {"first_loss", number_or_null(state.first_loss)},
-                                  {"loss", number_or_null(state.loss)},
-                                  {"val_loss", number_or_null(state.val_loss)},
-                                  {"skipped", state.skipped},
-                                  {"sha256", sums}};
-  if (auto s = write_file_atomically(folder->path() / "trainer.json", trainer.dump(2) + "\n"); !s) return s;
-  return folder->commit(true);
+  const std::map<std::string, std::string> metadata = metadata_of(config, state.step);
+  const auto write = [&]() -> Status {
+    if (auto s = write_safetensors(folder->path() / model_file, entries_of(model_tensors(step)), metadata); !s)
+      return s;
+    if (auto s = write_safetensors(folder->path() / optimiser_file, entries_of(optimiser_tensors(step)), metadata); !s)
+      return s;
+    if (auto s = write_file_atomically(folder->path() / config_file, to_json(config)); !s) return s;
+    if (auto s = write_file_atomically(folder->path() / provenance_file, to_json(provenance)); !s) return s;
+    TrainerFile trainer{config_hash(config), config.train.seed, state, {}};
+    for (const char* file : {model_file, optimiser_file, config_file, provenance_file}) {
+      auto sum = sha256_file(folder->path() / file);
+      if (!sum) return tl::unexpected(sum.error());
+      trainer.sha256[file] = *sum;
+    }
+    if (auto s = write_file_atomically(folder->path() / trainer_file, to_json(trainer)); !s) return s;
+    return folder->commit(true);
+  };
+  Status written = write();
+  // The files have other names while they are written; whoever reads the message looks for this one.
+  if (!written)
+    written.error().what =
+        fmt::format("the checkpoint {}{} could not be written: {}", folder_prefix, state.step, written.error().what);
+  return written;
 }
 
 namespace {
 
-// The state that trainer.json holds. Throws nlohmann's exceptions on values of a wrong type.
-Result<TrainerState> parse_trainer(const nlohmann::json& json, const CheckpointFolder& folder,
-                                   const std::string& config_hash) {
-  const std::string file = (folder.path / "trainer.json").string();
-  if (json.value("format_version", 0) != format_version)
-    return failed(fmt::format("{}: written by another version of Stacklab", file));
-  if (json.at("config_hash").get<std::string>() != config_hash)
-    return failed(
-        fmt::format("{}: belongs to run {}, not to {}", file, json["config_hash"].get<std::string>(), config_hash));
-  TrainerState state;
-  state.step = json.at("step").get<std::int64_t>();
-  state.tokens = json.at("tokens").get<std::int64_t>();
-  state.seconds = json.at("seconds").get<double>();
-  state.first_loss = number_or_nan(json.at("first_loss"));
-  state.loss = number_or_nan(json.at("loss"));
-  state.val_loss = number_or_nan(json.at("val_loss"));
-  state.skipped = json.at("skipped").get<std::int64_t>();
-  if (state.step != folder.step || state.step < 0)
-    return failed(fmt::format("{}: says step {}, the folder says {}", file, state.step, folder.step));
-  for (const char* name : tensor_files) {
-    auto sum = sha256_file(folder.path / name);
-    if (!sum) return tl::unexpected(sum.error());
-    if (json.at("sha256").at(name).get<std::string>() != *sum)
-      return failed(fmt::format("{}: not what was saved (SHA-256 differs)", (folder.path / name).string()));
+tl::unexpected<Error> damaged(const fs::path& file) {
+  return failed(fmt::format("{}: not what was saved (SHA-256 differs)", file.string()),
+                "the disk or another program changed it: go on from an older checkpoint");
+}
+
+// A text of the checkpoint, if it is what was saved.
+Result<std::string> text_of(const CheckpointFolder& folder, const TrainerFile& trainer, const char* name) {
+  auto text = read_file(folder.path / name, largest_text);
+  if (text && sha256_hex(*text) != trainer.sha256.at(name)) return damaged(folder.path / name);
+  return text;
+}
+
+Result<Safetensors> tensors_of(const CheckpointFolder& folder, const TrainerFile& trainer, const char* name) {
+  auto file = Safetensors::open(folder.path / name);
+  // Hashed and read from the same pages.
+  if (file && sha256_hex(file->file_bytes()) != trainer.sha256.at(name)) return damaged(folder.path / name);
+  return file;
+}
+
+Result<TrainerFile> trainer_of(const CheckpointFolder& folder) {
+  const fs::path file = folder.path / trainer_file;
+  auto text = read_file(file, largest_text);
+  if (!text) return tl::unexpected(text.error());
+  auto trainer = parse_trainer_file(*text, file.string());
+  if (!trainer) return trainer;
+  if (trainer->state.step != folder.step)
+    return failed(fmt::format("{}: says step {}, the folder says {}", file.string(), trainer->state.step, folder.step));
+  for (const char* name : {model_file, optimiser_file})
+    if (!trainer->sha256.contains(name)) return failed(fmt::format("{}: no SHA-256 of {}", file.string(), name));
+  return trainer;
+}
+
+// The config must be this one; what differs comes before any tensor is looked at.
+Status check_config(const CheckpointFolder& folder, const TrainerFile& trainer, const RunConfig& config,
+                    std::span<const std::string> also_accepted) {
+  const std::string hash = config_hash(config);
+  if (trainer.config_hash == hash ||
+      std::find(also_accepted.begin(), also_accepted.end(), trainer.config_hash) != also_accepted.end())
+    return {};
+  std::string differ;
+  if (trainer.sha256.contains(config_file)) {
+    const auto text = text_of(folder, trainer, config_file);
+    if (!text) return tl::unexpected(text.error());
+    const auto stored = parse_config(*text, (folder.path / config_file).string());
+    if (!stored) return tl::unexpected(stored.error());
+    differ = fmt::format(": {}", fmt::join(identity_differences(*stored, config), "; "));
   }
-  return state;
+  return failed(
+      fmt::format("{}: belongs to run {}, not to {}{}", folder.path.string(), trainer.config_hash, hash, differ),
+      "use the config that it was trained with");
 }
 
 }  // namespace
 
-Result<TrainerState> load_checkpoint(const CheckpointFolder& folder, const std::string& config_hash, TrainStep& step) {
-  const fs::path file = folder.path / "trainer.json";
-  auto text = read_file(file, 1 << 20);
-  if (!text) return tl::unexpected(text.error());
-  try {
-    auto state = parse_trainer(nlohmann::json::parse(*text), folder, config_hash);
-    if (!state) return state;
-    if (auto s = load_tensors(folder.path / tensor_files[0], model_tensors(step)); !s) return tl::unexpected(s.error());
-    if (auto s = load_tensors(folder.path / tensor_files[1], optimiser_tensors(step)); !s)
-      return tl::unexpected(s.error());
-    step.parameters_changed();
-    return state;
-  } catch (const nlohmann::json::exception& e) {
-    return failed(fmt::format("{}: not the state of a trainer: {}", file.string(), e.what()));
-  }
+Result<TrainerFile> verify_checkpoint(const CheckpointFolder& folder) {
+  auto trainer = trainer_of(folder);
+  if (!trainer) return trainer;
+  for (const char* name : {model_file, optimiser_file})
+    if (const auto file = tensors_of(folder, *trainer, name); !file) return tl::unexpected(file.error());
+  for (const char* name : {config_file, provenance_file})
+    if (trainer->sha256.contains(name))
+      if (const auto text = text_of(folder, *trainer, name); !text) return tl::unexpected(text.error());
+  return trainer;
 }
 
-std::vector<std::int64_t> prune_checkpoints(const fs::path& run_dir, std::int64_t keep) {
-  std::vector<std::int64_t> removed;
+std::optional<CheckpointFolder> latest_checkpoint(const fs::path& run_dir) {
   const std::vector<CheckpointFolder> all = list_checkpoints(run_dir);
-  const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(keep, 1));
-  for (std::size_t i = 0; i + kept < all.size(); ++i) {
-    std::error_code ec;
-    std::filesystem::remove_all(all[i].path, ec);
-    if (!ec) removed.push_back(all[i].step);
+  const auto whole = std::find_if(all.rbegin(), all.rend(), [](const auto& f) { return verify_checkpoint(f); });
+  return whole == all.rend() ? std::nullopt : std::optional(*whole);
+}
+
+Result<LoadedCheckpoint> load_checkpoint(const CheckpointFolder& folder, const RunConfig& config, TrainStep& step,
+                                         std::span<const std::string> also_accepted) {
+  const auto trainer = trainer_of(folder);
+  if (!trainer) return tl::unexpected(trainer.error());
+  if (auto s = check_config(folder, *trainer, config, also_accepted); !s) return tl::unexpected(s.error());
+  LoadedCheckpoint loaded{trainer->state, std::nullopt};
+  if (trainer->sha256.contains(provenance_file)) {
+    const auto text = text_of(folder, *trainer, provenance_file);
+    if (!text) return tl::unexpected(text.error());
+    auto provenance = parse_provenance(*text, (folder.path / provenance_file).string());
+    if (!provenance) return tl::unexpected(provenance.error());
+    loaded.provenance = std::move(*provenance);
   }
+  const auto load = [&](const char* name, const std::vector<NamedTensor>& tensors, bool tied_head) -> Status {
+    const auto file = tensors_of(folder, *trainer, name);
+    if (!file) return tl::unexpected(file.error());
+    return load_tensors(*file, (folder.path / name).string(), tensors, tied_head);
+  };
+  if (auto s = load(model_file, model_tensors(step), config.model.tie_embeddings); !s) return tl::unexpected(s.error());
+  if (auto s = load(optimiser_file, optimiser_tensors(step), false); !s) return tl::unexpected(s.error());
+  step.parameters_changed();
+  return loaded;
+}
+
+std::vector<std::int64_t> prune_checkpoints(const fs::path& run_dir, std::int64_t keep,
+                                            std::span<const std::int64_t> milestones) {
+  std::vector<CheckpointFolder> own = list_checkpoints(run_dir);
+  std::erase_if(own, [](const CheckpointFolder& f) {
+    std::error_code ec;
+    return fs::is_symlink(f.path, ec);
+  });
+  const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(keep, 1));
+  std::vector<std::int64_t> removed;
+  for (std::size_t i = 0; i + kept < own.size(); ++i)
+    if (std::find(milestones.begin(), milestones.end(), own[i].step) == milestones.end() && remove_folder(own[i].path))
+      removed.push_back(own[i].step);
   return removed;
 }
 
@@ -204,6 +230,22 @@ std::vector<std::int64_t> set_aside_checkpoints_after(const fs::path& run_dir, s
     }
   }
   return moved;
+}
+
+CheckpointSize checkpoint_size(const RunConfig& config) {
+  // Declared as training declares them, and never allocated.
+  ProgramSet set;
+  const StackModel model(config.model, storage_type(config), config.train.seq_len, set);
+  const Optimiser optimiser(config.optim, model.parameters(), set);
+  const std::map<std::string, std::string> metadata = metadata_of(config, config.steps());
+  const auto entry = [](const std::string& name, const Value& v) {
+    return SafetensorsEntry{name, file_type(v.dtype), file_shape(v.shape), {}};
+  };
+  std::vector<SafetensorsEntry> weights, state;
+  for (const Parameter& p : model.parameters().parameters) weights.push_back(entry(p.name, p.view));
+  for (const Optimiser::StateTensor& s : optimiser.state()) state.push_back(entry(s.name, s.view));
+  return {safetensors_file_size(weights, metadata).value(), safetensors_file_size(state, metadata).value(),
+          planned_text};
 }
 
 }  // namespace stacklab

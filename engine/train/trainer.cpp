@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -16,6 +17,7 @@
 #include "engine/model/counts.h"
 #include "engine/optim/schedule.h"
 #include "engine/train/checkpoint.h"
+#include "engine/train/milestones.h"
 #include "engine/train/train_step.h"
 
 namespace stacklab {
@@ -78,6 +80,8 @@ class Trainer {
     if (!step) return tl::unexpected(step.error());
     step_ = std::move(*step);
     step_flops_ = step_->programs().step_flops(shape->accumulation);
+    milestones_ = milestone_steps(config_);
+    describe(**backend, threads);
     for (std::int64_t layer = 0; layer < config_.model.n_layers; ++layer)
       for (std::int64_t head = 0; head < config_.model.n_heads; ++head)
         max_logit_names_.push_back(metric::max_logit_of(layer, head));
@@ -86,6 +90,16 @@ class Trainer {
     sink_.fact("uniform_entropy", std::log(static_cast<double>(config_.model.vocab_size)));
     sink_.fact("parameters", static_cast<double>(step_->programs().model.parameters().count()));
     return {};
+  }
+
+  void describe(const Backend& backend, int threads) {
+    provenance_ = provenance_of_build();
+    provenance_.config_hash = config_hash(config_);
+    provenance_.corpus = config_.data.corpus;
+    provenance_.corpus_sha256 = corpus_.info().sha256;
+    provenance_.tokenizer = config_.data.tokenizer;
+    provenance_.tokenizer_sha256 = request_.tokenizer_sha256;
+    provenance_.environment = current_fingerprint(backend.name(), threads);
   }
 
   // The plan against what is free now, before anything is allocated.
@@ -103,18 +117,16 @@ class Trainer {
     state_.first_loss = state_.loss = state_.val_loss = std::numeric_limits<double>::quiet_NaN();
     remove_stale_temporaries(request_.run_dir);
     bool restored = false;
-    if (request_.resume) {
+    if (request_.from) {
+      if (Status s = load(*request_.from); !s) return s;
+      restored = true;
+    } else if (request_.resume) {
       const std::vector<CheckpointFolder> folders = list_checkpoints(request_.run_dir);
       // The newest whole one. An unreadable one is passed over with a word, never silently.
       for (auto folder = folders.rbegin(); folder != folders.rend() && !restored; ++folder) {
-        auto loaded = load_checkpoint(*folder, config_hash(config_), *step_);
-        if (loaded) {
-          state_ = *loaded;
-          saved_at_ = state_.step;
-          restored = true;
-        } else {
-          warn(folder->step, "Checkpoint passed over: " + loaded.error().message());
-        }
+        const Status loaded = load(*folder);
+        restored = loaded.has_value();
+        if (!restored) warn(folder->step, "Checkpoint passed over: " + loaded.error().message());
       }
       sink_.resumed_after(state_.step);
       if (restored) {
@@ -133,6 +145,21 @@ class Trainer {
     for (const std::int64_t step : set_aside_checkpoints_after(request_.run_dir, state_.step))
       warn(step,
            fmt::format("The checkpoint of step {} was set aside: this run goes on from step {}", step, state_.step));
+    return {};
+  }
+
+  Status load(const CheckpointFolder& folder) {
+    auto loaded = load_checkpoint(folder, config_, *step_, request_.also_accepted);
+    if (!loaded) return tl::unexpected(loaded.error());
+    state_ = loaded->state;
+    saved_at_ = state_.step;
+    if (!loaded->provenance) return {};
+    std::vector<FieldChange> changes = differences(*loaded->provenance, provenance_);
+    std::erase_if(changes, [](const FieldChange& c) { return !c.bits; });
+    if (!changes.empty())
+      warn(state_.step,
+           fmt::format("The checkpoint of step {} was made elsewhere: {}. The run goes on; its last bits may differ",
+                       state_.step, to_text(changes)));
     return {};
   }
 
@@ -167,7 +194,9 @@ class Trainer {
     const bool look = config_.run.eval_every > 0 && update % config_.run.eval_every == 0;
     if (look || update == total_) log_max_logits();
     if (look && update < total_) evaluate();
-    if (config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0 && update < total_) {
+    const bool milestone = std::binary_search(milestones_.begin(), milestones_.end(), update);
+    const bool due = config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0;
+    if ((due || milestone) && update < total_) {
       // A disk that is full now may have room later: training goes on, the older checkpoint stays.
       if (Status s = save(); !s) warn(update, "No checkpoint: " + s.error().message());
     }
@@ -250,9 +279,9 @@ class Trainer {
   Status save() {
     beat(60);
     sink_.settle();
-    if (Status s = save_checkpoint(request_.run_dir, config_hash(config_), *step_, state_); !s) return s;
+    if (Status s = save_checkpoint(request_.run_dir, config_, provenance_, *step_, state_); !s) return s;
     saved_at_ = state_.step;
-    prune_checkpoints(request_.run_dir, config_.run.keep_last);
+    prune_checkpoints(request_.run_dir, config_.run.keep_last, milestones_);
     sink_.event({RunEvent::Kind::checkpoint, state_.step, fmt::format("Checkpoint of step {}", state_.step)});
     return {};
   }
@@ -298,6 +327,8 @@ class Trainer {
   std::optional<BatchLoader> loader_, validation_;
   std::optional<StepTracer> tracer_;
   StepBatch batch_;
+  Provenance provenance_;
+  std::vector<std::int64_t> milestones_;
   std::optional<ThreadTeam> team_;
   std::unique_ptr<TrainStep> step_;
   std::int64_t total_ = 0, eval_steps_ = 0, evaluated_at_ = -1, saved_at_ = -1;

@@ -5,11 +5,14 @@
 #include <filesystem>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
 #include "engine/data/corpus.h"
 #include "engine/run/run.h"
+#include "engine/train/checkpoint.h"
 #include "engine/train/step_tracer.h"
 
 namespace stacklab {
@@ -22,6 +25,10 @@ struct TrainRequest {
   std::int64_t known_steps = 0;   // recorded earlier: said when no checkpoint is left of them
   TraceRequest trace = {};
   double gemm_rate = 0;  // FLOPs per second of this computer's matrix products, to report utilisation; 0: unknown
+  // Begin with this checkpoint, wherever it is, and leave run_dir's alone; what it cannot give is an error.
+  std::optional<CheckpointFolder> from = {};
+  std::vector<std::string> also_accepted = {};  // config hashes whose checkpoints are this run's too: a fork's parent
+  std::string tokenizer_sha256 = {};            // for the provenance; empty for bytes
 };
 
 struct TrainResult {

@@ -71,10 +71,21 @@ TEST(Validate, WhatThisBuildCannotDo) {
       {"model.vocab_size: bytes have a vocabulary of 256, not 300", [](RunConfig& c) { c.model.vocab_size = 300; }},
       {"data.mixture", [](RunConfig& c) { c.data.mixture = "kjv:1"; }},
       {"run.recompute: block is not", [](RunConfig& c) { c.run.recompute = "block"; }},
-      {"run.keep_milestones is not", [](RunConfig& c) { c.run.keep_milestones = "100"; }},
       {"run.budget is not", [](RunConfig& c) { c.run.budget.hours = 2; }},
       {"data.packing: drop is not", [](RunConfig& c) { c.data.packing = "drop"; }},
   });
+}
+
+TEST(Validate, Milestones) {
+  RunConfig c = trainable();
+  for (const char* good : {"", " ", "100", " 20, 10,20 ", "1"}) {
+    c.run.keep_milestones = good;
+    EXPECT_TRUE(validate(c)) << good;
+  }
+  c.run.keep_milestones = " 20, 10,20 ";
+  EXPECT_EQ(milestones_of(c.run).value(), (std::vector<std::int64_t>{10, 20}));
+  for (const char* bad : {"0", "-1", "1,,2", "1;2", "1.5", "ten", "99999999999999999999", ","})
+    expect_refused({{"run.keep_milestones", [bad](RunConfig& config) { config.run.keep_milestones = bad; }}});
 }
 
 TEST(Validate, Edges) {

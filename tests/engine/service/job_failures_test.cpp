@@ -3,7 +3,10 @@
 
 #include "engine/base/environment.h"
 #include "engine/model/counts.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/milestones.h"
 #include "tests/engine/service/service_testing.h"
+#include "tests/in_child.h"
 
 namespace stacklab {
 namespace {
@@ -222,6 +225,46 @@ TEST_F(Failure, ADiskWithoutRoomForACheckpointIsRefusedBeforehand) {
   EXPECT_NE(outcome.error->what.find("too full"), std::string::npos) << outcome.error->message();
   EXPECT_NE(outcome.error->what.find(workspace().string()), std::string::npos) << outcome.error->message();
   EXPECT_TRUE(must(must(service->reader())->runs()).empty());
+}
+
+// Room for one is not enough where three are kept at once; --set run.disk_guard=false goes on with a warning.
+TEST_F(Failure, ADiskWithoutRoomForAllCheckpointsThatAreKeptIsRefused) {
+  const fs::path disk = folder_ / "disk";
+  fs::create_directories(disk);
+  RunConfig config = tiny_config();
+  config.model.d_model = 64, config.model.intermediate = 256;
+  const std::int64_t one = checkpoint_size(config).total();
+  ASSERT_EQ(checkpoints_at_once(config), 3);
+  const int code = in_child([&] {
+    if (!mount_small(disk, "8m")) return skip_code;
+    auto service = must(open_job_service(disk, steps()));
+    must(make_sample("sample", disk));
+    const auto leave = [&](std::int64_t bytes) {
+      fs::remove(disk / "filler");
+      const auto filler = static_cast<std::size_t>(disk_free(disk) - bytes);
+      put_file(disk / "filler", std::string(filler, 'x'));
+    };
+    leave(2 * one + (200 << 10));
+    const auto refusal = run(*service, config);
+    if (!refusal.error || refusal.error->kind != Error::Kind::refused) return 1;
+    std::cerr << refusal.error->message() << "\n";
+    for (const char* part : {"3 checkpoints are kept at once, each of", "run.keep_last", "run.disk_guard=false"})
+      if (refusal.error->message().find(part) == std::string::npos) return 2;
+    if (!must(must(service->reader())->runs()).empty()) return 3;
+    RunConfig fewer = config;
+    fewer.run.keep_last = 1, fewer.run.checkpoint_every = 0;
+    if (run(*service, fewer).state != RunState::finished) return 4;
+    RunConfig careless = tiny_config("careless", 2);
+    careless.model = config.model, careless.run.disk_guard = false;
+    const auto outcome = run(*service, careless);
+    if (outcome.state != RunState::finished) return 5;
+    return must(must(service->reader())->events(outcome.run, 0, 10)).at(0).event.text.find("too full") !=
+                   std::string::npos
+               ? 0
+               : 6;
+  });
+  if (code == skip_code) GTEST_SKIP() << "a small file system cannot be mounted here";
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(Failure, AWorkspaceThatIsNoFolderIsNamed) {

@@ -1,34 +1,15 @@
 // A disk that fills up while a run reports, and has room again later. In child processes, for the limits hold for a
 // whole process.
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 
 #include <iostream>
 #include <thread>
 
 #include "tests/engine/store/store_testing.h"
+#include "tests/in_child.h"
 
 namespace stacklab {
 namespace {
-
-constexpr int skip_code = 77;
-
-int in_child(const std::function<int()>& scenario) {
-  const pid_t child = fork();
-  if (child == 0) {
-    int code = 99;
-    try {
-      code = scenario();
-    } catch (const std::exception& e) {
-      std::cerr << e.what() << "\n";
-    }
-    _exit(code);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 // Reports far more than fits, then make_room, then everything must be there. Returns an exit code that names the line
 // that failed.
@@ -66,11 +47,8 @@ int fill_and_recover(const std::filesystem::path& workspace, const std::function
 TEST(FullDisk, RowsWaitInMemoryUntilThereIsRoom) {
   const TemporaryFolder folder;
   const int code = in_child([&] {
-    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return skip_code;
-    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-    if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) return skip_code;
-    return fill_and_recover(
-        folder.path(), [&] { return mount("tmpfs", folder.path().c_str(), "tmpfs", MS_REMOUNT, "size=64m") == 0; });
+    if (!mount_small(folder.path(), "1m")) return skip_code;
+    return fill_and_recover(folder.path(), [&] { return resize_small(folder.path(), "64m"); });
   });
   if (code == skip_code) GTEST_SKIP() << "a small file system cannot be mounted here";
   EXPECT_EQ(code, 0);
@@ -94,9 +72,7 @@ TEST(FullDisk, AFileSizeLimitIsAnErrorNotAnEnd) {
 TEST(FullDisk, AStoreThatCannotBeMadeSaysWhy) {
   const TemporaryFolder folder;
   const int code = in_child([&] {
-    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return skip_code;
-    mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-    if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=16k") != 0) return skip_code;
+    if (!mount_small(folder.path(), "16k")) return skip_code;
     put_file(folder / "filler", std::string(1 << 20, 'x'));
     const auto store = Store::open(folder.path());
     if (store) return 1;

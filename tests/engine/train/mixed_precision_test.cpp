@@ -92,10 +92,10 @@ TEST(MixedPrecisionStep, CopiesFollowTheirMasters) {
       expect_rounded(s);
 
       // A checkpoint holds the masters.
-      ASSERT_TRUE(save_checkpoint(folder.path() / "run", "0123456789ab", s, TrainerState{}));
+      ASSERT_TRUE(save_checkpoint(folder.path() / "run", c, some_provenance(c), s, TrainerState{}));
       auto other = TrainStep::create(c, *loader_shape(c), backend, nullptr);
       ASSERT_TRUE(other);
-      ASSERT_TRUE(load_checkpoint(list_checkpoints(folder.path() / "run").at(0), "0123456789ab", **other));
+      ASSERT_TRUE(load_checkpoint(newest(folder.path() / "run"), c, **other));
       expect_rounded(**other);
       const auto &mine = s.programs().model.parameters().parameters,
                  &theirs = (*other)->programs().model.parameters().parameters;

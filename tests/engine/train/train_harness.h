@@ -2,34 +2,18 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "engine/config/config_io.h"
 #include "engine/data/corpus.h"
 #include "engine/train/trainer.h"
+#include "tests/temporary_folder.h"
 
 namespace stacklab::test {
-
-// A folder of its own for each test, removed at its end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "stacklab-train-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ec;
-    std::filesystem::remove_all(path_, ec);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Documents of a language that a tiny model learns quickly: each repeats a short word of its own.
 inline Corpus small_corpus(const std::filesystem::path& folder) {
@@ -62,6 +46,18 @@ inline RunConfig small_config() {
   c.run.threads = 1, c.run.eval_every = 10, c.run.checkpoint_every = 7, c.run.keep_last = 2;
   return c;
 }
+
+// Of the small corpus; what a run of these tests would record.
+inline Provenance some_provenance(const RunConfig& config) {
+  Provenance p = provenance_of_build();
+  p.config_hash = config_hash(config);
+  p.corpus = "small", p.corpus_sha256 = std::string(64, '5'), p.tokenizer = "bytes";
+  p.environment = current_fingerprint("reference", 1);
+  return p;
+}
+
+// The newest checkpoint below a folder, of however many.
+inline CheckpointFolder newest(const std::filesystem::path& run_dir) { return list_checkpoints(run_dir).back(); }
 
 struct RecordingSink final : RunSink {
   std::map<std::string, std::map<std::int64_t, double>> series;

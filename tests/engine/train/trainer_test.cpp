@@ -35,10 +35,10 @@ TEST_F(TrainerTest, LearnsAndReports) {
   EXPECT_EQ(sink.facts["parameters"], static_cast<double>(r->parameters));
   EXPECT_GT(r->plan_bytes, 0);
   EXPECT_GE(r->peak_bytes, r->plan_bytes / 2);
-  // Two newest checkpoints stay.
+  // Two newest checkpoints stay: the last, and the last before the decay.
   const auto checkpoints = list_checkpoints(folder_.path() / "a");
   ASSERT_EQ(checkpoints.size(), 2u);
-  EXPECT_EQ(checkpoints[0].step, 35);
+  EXPECT_EQ(checkpoints[0].step, 36);
   EXPECT_EQ(checkpoints[1].step, 40);
 }
 
