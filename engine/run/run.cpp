@@ -17,13 +17,23 @@ constexpr std::array<std::pair<RunState, std::string_view>, 8> state_words = {{
     {RunState::lost, "lost"},
 }};
 
-constexpr std::array<std::pair<RunEvent::Kind, std::string_view>, 6> event_words = {{
+constexpr std::array<std::pair<RunEvent::Kind, std::string_view>, 9> event_words = {{
     {RunEvent::Kind::info, "info"},
     {RunEvent::Kind::checkpoint, "checkpoint"},
     {RunEvent::Kind::spike, "spike"},
     {RunEvent::Kind::logit, "logit"},
     {RunEvent::Kind::non_finite, "non_finite"},
     {RunEvent::Kind::warning, "warning"},
+    {RunEvent::Kind::stall, "stall"},
+    {RunEvent::Kind::budget, "budget"},
+    {RunEvent::Kind::disk, "disk"},
+}};
+
+constexpr std::array<std::pair<RunEvent::Severity, std::string_view>, 4> severity_words = {{
+    {RunEvent::Severity::none, ""},
+    {RunEvent::Severity::notice, "notice"},
+    {RunEvent::Severity::warning, "warning"},
+    {RunEvent::Severity::critical, "critical"},
 }};
 
 template <class Table, class Key>
@@ -51,6 +61,22 @@ std::optional<RunState> run_state_from_string(std::string_view word) { return ke
 std::string_view to_string(RunEvent::Kind kind) { return word_of(event_words, kind); }
 std::optional<RunEvent::Kind> run_event_kind_from_string(std::string_view word) {
   return key_of<RunEvent::Kind>(event_words, word);
+}
+std::string_view to_string(RunEvent::Severity severity) { return word_of(severity_words, severity); }
+std::optional<RunEvent::Severity> severity_from_string(std::string_view word) {
+  return key_of<RunEvent::Severity>(severity_words, word);
+}
+
+bool outlives_step(RunEvent::Kind kind) {
+  switch (kind) {
+    case RunEvent::Kind::checkpoint:
+    case RunEvent::Kind::spike:
+    case RunEvent::Kind::logit:
+    case RunEvent::Kind::non_finite:
+      return false;
+    default:
+      return true;
+  }
 }
 
 }  // namespace stacklab

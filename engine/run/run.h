@@ -67,14 +67,25 @@ struct MetricEvent {
   std::vector<MetricValue> values;
 };
 
+// What happened at a step. With a severity it is an alert: raised once, and open until it is resolved.
 struct RunEvent {
-  enum class Kind { info, checkpoint, spike, logit, non_finite, warning };
+  enum class Kind { info, checkpoint, spike, logit, non_finite, warning, stall, budget, disk };
+  enum class Severity { none, notice, warning, critical };
   Kind kind = Kind::info;
   std::int64_t step = 0;
   std::string text;
+  Severity severity = Severity::none;
+  std::optional<double> value = {};  // what was too large, where there is one number
+
+  bool is_alert() const { return severity != Severity::none; }
 };
 std::string_view to_string(RunEvent::Kind kind);
 std::optional<RunEvent::Kind> run_event_kind_from_string(std::string_view word);
+std::string_view to_string(RunEvent::Severity severity);  // none is the empty word
+std::optional<RunEvent::Severity> severity_from_string(std::string_view word);
+// Whether the event tells of the process rather than of the step's numbers: it stays true when the step is trained
+// again.
+bool outlives_step(RunEvent::Kind kind);
 
 // See metric::mfu_6nd and the two after it. NaN: the rate of matrix products is not known.
 struct Utilisation {
@@ -110,6 +121,8 @@ class RunSink {
   virtual void progress(const Progress& progress) = 0;
   virtual void metrics(const MetricEvent& event) = 0;
   virtual void event(const RunEvent& event) = 0;
+  // The open alerts of this kind are over.
+  virtual void resolved(RunEvent::Kind, std::int64_t /*step*/) {}
   // The job lives, and promises the next call within next_within_seconds.
   virtual void beat(double next_within_seconds) = 0;
   // Training continues after step k: rows of later steps are superseded.

@@ -70,6 +70,7 @@ class Job::Sink final : public RunSink {
   }
   void metrics(const MetricEvent& event) override { store_->metrics(event); }
   void event(const RunEvent& event) override { store_->event(event); }
+  void resolved(RunEvent::Kind kind, std::int64_t step) override { store_->resolved(kind, step); }
   void beat(double next_within_seconds) override { store_->beat(next_within_seconds); }
   void resumed_after(std::int64_t step) override { store_->resumed_after(step); }
   void fact(std::string_view name, double value) override { store_->fact(name, value); }
@@ -249,6 +250,7 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
   request.config_json = to_json(config);
   request.commit = build_info().commit;
   request.total_steps = config.steps();
+  request.tokenizer = config.data.tokenizer;
   request.resume = order.options.resume;
   return request;
 }
@@ -259,9 +261,10 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
   ClaimRequest request = claim_request(config, id);
   request.corpus_sha256 = corpus.info().sha256;
   const std::weak_ptr<Job> self = weak_from_this();
-  const auto claim = store_->claim(request, [self](const std::string& why) {
-    if (const auto job = self.lock()) job->request_stop(why);
-  });
+  const auto claim = store_->claim(request, {[self](const std::string& why, StopKind) {
+                                               if (const auto job = self.lock()) job->request_stop(why);
+                                             },
+                                             {}});
   if (!claim) return ended(id, claim.error());
   if (claim->kind == Claim::Kind::already_finished) return stored_outcome(id);
   // The store may come from somebody else: a run never leaves its workspace.

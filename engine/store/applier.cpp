@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <string_view>
 
-namespace stacklab::store {
-namespace {
+#include "engine/store/liveness.h"
+#include "engine/store/schema.h"
 
-// Runs a statement that is kept, and leaves it ready for the next time also when it throws.
-void run(SQLite::Statement& statement) {
+namespace stacklab::store {
+
+void run_kept(SQLite::Statement& statement) {
   try {
     statement.exec();
   } catch (...) {
@@ -20,8 +20,6 @@ void run(SQLite::Statement& statement) {
   }
   statement.reset();
 }
-
-}  // namespace
 
 void bind_number(SQLite::Statement& statement, int index, double value) {
   if (std::isnan(value))
@@ -32,15 +30,17 @@ void bind_number(SQLite::Statement& statement, int index, double value) {
 
 Applier::Applier(SQLite::Database& db)
     : db_(db),
+      pyramid_(db),
       insert_metric_(db, "INSERT OR REPLACE INTO metrics (run, metric, step, value) VALUES (?, ?, ?, ?)"),
       fill_metric_(db, "INSERT OR IGNORE INTO metrics (run, metric, step, value) VALUES (?, ?, ?, ?)"),
       insert_step_(db, "INSERT OR REPLACE INTO steps (run, step, tokens, seconds, unix_time) VALUES (?, ?, ?, ?, ?)"),
       fill_step_(db, "INSERT OR IGNORE INTO steps (run, step, tokens, seconds, unix_time) VALUES (?, ?, ?, ?, ?)"),
       insert_event_(db,
-                    "INSERT OR IGNORE INTO events (run, session, sequence, step, unix_time, kind, text, superseded) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
+                    "INSERT OR IGNORE INTO events (run, session, sequence, step, unix_time, kind, text, superseded, "
+                    "severity, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       insert_fact_(db, "INSERT OR REPLACE INTO facts (run, name, value) VALUES (?, ?, ?)"),
-      fill_fact_(db, "INSERT OR IGNORE INTO facts (run, name, value) VALUES (?, ?, ?)") {}
+      fill_fact_(db, "INSERT OR IGNORE INTO facts (run, name, value) VALUES (?, ?, ?)"),
+      update_figures_(db, std::string(update_figures) + " WHERE number = ?") {}
 
 bool Applier::apply(const Record& record) {
   Place* place = place_of(record.key);
@@ -49,9 +49,20 @@ bool Applier::apply(const Record& record) {
   return true;
 }
 
+void Applier::finish() {
+  pyramid_.update();
+  for (const std::int64_t number : touched_) {
+    update_figures_.bind(1, number);
+    run_kept(update_figures_);
+  }
+  touched_.clear();
+}
+
 void Applier::forget() {
   places_.clear();
   metric_ids_.clear();
+  touched_.clear();
+  pyramid_.forget();
 }
 
 Applier::Place* Applier::place_of(const SessionKey& key) {
@@ -101,15 +112,17 @@ void Applier::apply_to(Place& place, const StepRecord& r) {
   step.bind(3, r.tokens);
   step.bind(4, r.process_seconds);
   step.bind(5, r.unix_time);
-  run(step);
+  run_kept(step);
   auto& metric = place.current ? insert_metric_ : fill_metric_;
   for (const auto& [name, value] : r.values) {
     metric.bind(1, place.run_number);
     metric.bind(2, metric_id(name));
     metric.bind(3, r.step);
     bind_number(metric, 4, value);
-    run(metric);
+    run_kept(metric);
+    pyramid_.touch(place.run_number, metric_id(name), r.step);
   }
+  touched_.insert(place.run_number);
 }
 
 void Applier::apply_to(Place& place, const EventRecord& r) {
@@ -120,9 +133,28 @@ void Applier::apply_to(Place& place, const EventRecord& r) {
   insert_event_.bind(5, r.unix_time);
   insert_event_.bind(6, std::string(to_string(r.kind)));
   insert_event_.bind(7, r.text);
-  const bool said = r.kind == RunEvent::Kind::info || r.kind == RunEvent::Kind::warning;
-  insert_event_.bind(8, r.step > place.last_step && !said ? 1 : 0);
-  run(insert_event_);
+  insert_event_.bind(8, r.step > place.last_step && !outlives_step(r.kind) ? 1 : 0);
+  insert_event_.bind(9, std::string(to_string(r.severity)));
+  if (r.value)
+    bind_number(insert_event_, 10, *r.value);
+  else
+    insert_event_.bind(10);
+  run_kept(insert_event_);
+}
+
+// Alerts of an earlier process count too: what troubled it may be over now.
+void Applier::apply_to(Place& place, const ResolvedRecord& r) {
+  SQLite::Statement update(db_,
+                           "UPDATE events SET resolved = ?, resolved_step = ? WHERE run = ? AND kind = ? AND "
+                           "severity <> '' AND resolved = 0 AND (session < ? OR (session = ? AND sequence < ?))");
+  update.bind(1, r.unix_time);
+  update.bind(2, r.step);
+  update.bind(3, place.run_number);
+  update.bind(4, std::string(to_string(r.kind)));
+  update.bind(5, place.session);
+  update.bind(6, place.session);
+  update.bind(7, r.sequence);
+  update.exec();
 }
 
 void Applier::apply_to(Place& place, const FactRecord& r) {
@@ -130,7 +162,7 @@ void Applier::apply_to(Place& place, const FactRecord& r) {
   fact.bind(1, place.run_number);
   fact.bind(2, r.name);
   bind_number(fact, 3, r.value);
-  run(fact);
+  run_kept(fact);
 }
 
 void Applier::apply_to(Place& place, const ResumedRecord& r) {
@@ -141,6 +173,15 @@ void Applier::apply_to(Place& place, const ResumedRecord& r) {
   update.bind(2, place.run_number);
   update.bind(3, place.session);
   update.exec();
+  // What troubled an earlier process (a full disk, a stall) is not known of this one.
+  SQLite::Statement resolve(db_,
+                            "UPDATE events SET resolved = ?, resolved_step = ? WHERE run = ? AND "
+                            "severity <> '' AND resolved = 0 AND session < ? AND kind IN ('stall', 'budget', 'disk')");
+  resolve.bind(1, unix_now());
+  resolve.bind(2, r.after_step);
+  resolve.bind(3, place.run_number);
+  resolve.bind(4, place.session);
+  resolve.exec();
   place.begun = true;
   for (auto& [key, other] : places_) {
     if (other && other->run_number == place.run_number && other->session < place.session)
@@ -157,7 +198,8 @@ void Applier::apply_to(Place& place, const EndRecord& r) {
   if (!place.current) return;
   const bool over = r.state == RunState::finished || r.state == RunState::failed || r.state == RunState::killed;
   SQLite::Statement update(db_,
-                           "UPDATE runs SET state = ?, cause = ?, finished = ?, stop_requested = 0 WHERE number = ?");
+                           "UPDATE runs SET state = ?, cause = ?, finished = ?, stop_requested = 0, "
+                           "checkpoint_requested = 0 WHERE number = ?");
   update.bind(1, std::string(to_string(r.state)));
   update.bind(2, r.cause);
   update.bind(3, over ? r.unix_time : 0.0);
@@ -189,10 +231,12 @@ void Applier::supersede(std::int64_t run_number, std::int64_t session, std::int6
   };
   execute("DELETE FROM metrics WHERE run = :run AND metric IN (SELECT id FROM metric_names) AND step > :step");
   execute("DELETE FROM steps WHERE run = :run AND step > :step");
+  pyramid_.cut(run_number, after_step);
+  touched_.insert(run_number);
   // What was said stays said; what was measured at a step that is no more does not.
   execute(
       "UPDATE events SET superseded = 1 WHERE run = :run AND step > :step AND session < :session "
-      "AND kind NOT IN ('info', 'warning')");
+      "AND kind IN ('checkpoint', 'spike', 'logit', 'non_finite')");
   execute(
       "UPDATE runs SET epoch = epoch + 1, ended_step = CASE WHEN ended_step > :step THEN 0 ELSE ended_step END "
       "WHERE number = :run");
@@ -210,6 +254,7 @@ Result<std::int64_t> Applier::take_in(const std::function<Result<std::int64_t>(c
       ++unplaced;
   });
   if (!unreadable) return unreadable;
+  finish();
   // Readers may have read past these steps already.
   for (const auto& id : touched) {
     SQLite::Statement update(db_, "UPDATE runs SET epoch = epoch + 1 WHERE id = ?");

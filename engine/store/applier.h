@@ -10,9 +10,11 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "engine/base/result.h"
+#include "engine/store/pyramid.h"
 #include "engine/store/records.h"
 
 namespace stacklab::store {
@@ -23,6 +25,8 @@ class Applier {
 
   // At the start of every transaction: other processes may have taken runs over meanwhile.
   void begin() { places_.clear(); }
+  // At the end of it: brings up to date what follows from the rows.
+  void finish();
 
   // False when the store holds no such run or session: the record has no place.
   bool apply(const Record& record);
@@ -55,13 +59,19 @@ class Applier {
   void apply_to(Place& place, const FactRecord& r);
   void apply_to(Place& place, const ResumedRecord& r);
   void apply_to(Place& place, const EndRecord& r);
+  void apply_to(Place& place, const ResolvedRecord& r);
 
   SQLite::Database& db_;
   std::map<SessionKey, std::optional<Place>> places_;
   std::map<std::string, std::int64_t> metric_ids_;
-  SQLite::Statement insert_metric_, fill_metric_, insert_step_, fill_step_, insert_event_, insert_fact_, fill_fact_;
+  std::set<std::int64_t> touched_;  // runs whose rows changed
+  Pyramid pyramid_;
+  SQLite::Statement insert_metric_, fill_metric_, insert_step_, fill_step_, insert_event_, insert_fact_, fill_fact_,
+      update_figures_;
 };
 
+// Runs a statement that is kept, and leaves it ready for the next time also when it throws.
+void run_kept(SQLite::Statement& statement);
 // NaN as NULL: SQLite has no NaN.
 void bind_number(SQLite::Statement& statement, int index, double value);
 

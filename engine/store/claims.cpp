@@ -13,6 +13,8 @@ constexpr double first_beat_within = 60.0;  // of a run that was just claimed
 
 struct StoredRun {
   std::int64_t number = 0, session = 0, step = 0;
+  double process_seconds = 0;  // of all its processes; one that died counts to its last beat
+  bool deleted = false;
   RunState state = RunState::queued;
   std::string cause, name, folder, corpus_sha256;
   Owner owner;
@@ -23,7 +25,9 @@ std::optional<StoredRun> find_run(SQLite::Database& db, const RunId& id) {
   SQLite::Statement query(db,
                           "SELECT r.number, r.session, r.state, r.cause, r.name, r.folder, r.corpus_sha256, s.pid, "
                           "s.process_start, s.boot_id, s.host, s.namespace, s.last_beat, s.next_by, "
-                          "max(r.ended_step, coalesce((SELECT max(step) FROM steps WHERE run = r.number), 0)) "
+                          "max(r.ended_step, coalesce((SELECT max(step) FROM steps WHERE run = r.number), 0)), "
+                          "r.deleted, (SELECT total(max(max(ended, last_beat) - started, 0)) FROM sessions "
+                          "WHERE run = r.number) "
                           "FROM runs r JOIN sessions s ON s.run = r.number AND s.session = r.session WHERE r.id = ?");
   query.bind(1, id);
   if (!query.executeStep()) return std::nullopt;
@@ -42,6 +46,8 @@ std::optional<StoredRun> find_run(SQLite::Database& db, const RunId& id) {
   run.owner.process_namespace = query.getColumn(11).getString();
   run.pulse = {query.getColumn(12).getDouble(), query.getColumn(13).getDouble()};
   run.step = query.getColumn(14).getInt64();
+  run.deleted = query.getColumn(15).getDouble() > 0;
+  run.process_seconds = query.getColumn(16).getDouble();
   return run;
 }
 
@@ -64,9 +70,33 @@ void insert_session(SQLite::Database& db, const ClaimedRow& row, const ClaimRequ
   insert.exec();
 }
 
+// What is known of the run through the process that takes it over.
+void note_process(SQLite::Database& db, const ClaimedRow& row, const ClaimRequest& request) {
+  constexpr std::string_view dirty_mark = "+dirty";
+  const bool dirty = request.commit.ends_with(dirty_mark);
+  SQLite::Statement update(db,
+                           "UPDATE runs SET commit_id = ?, dirty = ?, tokenizer = ?, detached = ?, budget_tokens = ?, "
+                           "budget_hours = ?, budget_usd = ?, usd_per_hour = ?, checkpoint_requested = 0 "
+                           "WHERE number = ?");
+  update.bind(1, request.commit.substr(0, request.commit.size() - (dirty ? dirty_mark.size() : 0)));
+  update.bind(2, dirty ? 1 : 0);
+  update.bind(3, request.tokenizer);
+  update.bind(4, request.detached ? 1 : 0);
+  update.bind(5, request.budget.tokens);
+  update.bind(6, request.budget.hours);
+  update.bind(7, request.budget.usd);
+  update.bind(8, request.budget.usd_per_hour);
+  update.bind(9, row.run_number);
+  update.exec();
+  if (request.queue_entry == 0) return;
+  SQLite::Statement leave(db, "DELETE FROM queue WHERE id = ?");
+  leave.bind(1, request.queue_entry);
+  leave.exec();
+}
+
 ClaimedRow create_run(SQLite::Database& db, const ClaimRequest& request, const Owner& owner, double now) {
   ClaimedRow row;
-  row.claim = {Claim::Kind::created, request.id, request.name, request.folder, 0, nullptr};
+  row.claim = {Claim::Kind::created, request.id, request.name, request.folder, 0, 0, nullptr};
   row.run_number = db.execAndGet("SELECT coalesce(max(number) + 1, 0) FROM runs").getInt64();
   row.session = 1;
   SQLite::Statement insert(db,
@@ -82,24 +112,26 @@ ClaimedRow create_run(SQLite::Database& db, const ClaimRequest& request, const O
   insert.bind(8, now);
   insert.exec();
   insert_session(db, row, request, owner, now, true);
+  note_process(db, row, request);
   return row;
 }
 
 ClaimedRow continue_run(SQLite::Database& db, const StoredRun& run, const ClaimRequest& request, const Owner& owner,
                         double now) {
   ClaimedRow row;
-  row.claim = {Claim::Kind::continued, request.id, run.name, run.folder, run.step, nullptr};
+  row.claim = {Claim::Kind::continued, request.id, run.name, run.folder, run.step, run.process_seconds, nullptr};
   row.run_number = run.number;
   row.session = run.session + 1;
   SQLite::Statement update(db,
                            "UPDATE runs SET state = 'running', cause = '', finished = 0, stop_requested = 0, "
-                           "session = ?, corpus_sha256 = ?, total_steps = ? WHERE number = ?");
+                           "archived = 0, session = ?, corpus_sha256 = ?, total_steps = ? WHERE number = ?");
   update.bind(1, row.session);
   update.bind(2, request.corpus_sha256);
   update.bind(3, request.total_steps);
   update.bind(4, run.number);
   update.exec();
   insert_session(db, row, request, owner, now, false);
+  note_process(db, row, request);
   return row;
 }
 
@@ -115,9 +147,15 @@ Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, 
     return row;
   }
   const std::string who = fmt::format("run {} ({})", run->name, request.id);
+  if (run->deleted)
+    return refused(
+        fmt::format("{} is in the trash", who),
+        fmt::format("bring it back with: stacklab runs restore {}, or be rid of it with: stacklab runs delete "
+                    "{} --purge --yes",
+                    request.id, request.id));
   if (run->state == RunState::finished) {
     ClaimedRow row;
-    row.claim = {Claim::Kind::already_finished, request.id, run->name, run->folder, run->step, nullptr};
+    row.claim = {Claim::Kind::already_finished, request.id, run->name, run->folder, run->step, 0, nullptr};
     return row;
   }
   std::string state(to_string(run->state));
@@ -179,9 +217,19 @@ std::vector<std::string> mark_lost_runs(SQLite::Database& db, double now) {
   return notes;
 }
 
-void set_stop_requested(SQLite::Database& db, const RunId& run) {
+// A pause does not take back a stop.
+void set_stop_requested(SQLite::Database& db, const RunId& run, StopKind kind) {
   SQLite::Statement update(db,
-                           "UPDATE runs SET stop_requested = 1, state = 'stopping' "
+                           "UPDATE runs SET stop_requested = CASE WHEN stop_requested = 1 THEN 1 ELSE ? END, "
+                           "state = 'stopping' WHERE id = ? AND state IN ('running', 'stopping')");
+  update.bind(1, static_cast<int>(kind));
+  update.bind(2, run);
+  update.exec();
+}
+
+void set_checkpoint_requested(SQLite::Database& db, const RunId& run) {
+  SQLite::Statement update(db,
+                           "UPDATE runs SET checkpoint_requested = checkpoint_requested + 1 "
                            "WHERE id = ? AND state IN ('running', 'stopping')");
   update.bind(1, run);
   update.exec();

@@ -1,5 +1,6 @@
 #include "engine/store/database.h"
 
+#include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/Statement.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/core.h>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include "engine/base/atomic_file.h"
+#include "engine/store/pyramid.h"
 #include "engine/store/schema.h"
 
 namespace stacklab::store {
@@ -48,6 +50,11 @@ Status migrate(SQLite::Database& db, const fs::path& file) {
     return tl::unexpected<Error>(not_a_store(file));
   if (version > schema_version) return tl::unexpected<Error>(newer_version(version, file));
   for (auto v = static_cast<std::size_t>(version); v < migrations.size(); ++v) db.exec(migrations[v]);
+  // What version 2 keeps beside the rows of version 1.
+  if (version == 1) {
+    db.exec(update_figures);
+    build_pyramids(db);
+  }
   db.exec(fmt::format("PRAGMA application_id = {}", application_id));
   db.exec(fmt::format("PRAGMA user_version = {}", schema_version));
   transaction.commit();
@@ -185,6 +192,15 @@ Result<ReadConnection> open_for_reading(const fs::path& workspace) {
       opened = connect(true);
     }
     if (!opened) return tl::unexpected(opened.error());
+    if (query_int(*connection.db, "PRAGMA user_version") < schema_version) {
+      // An older store is brought up to date first; where nothing can be written, a copy of it in memory is.
+      if (open_for_writing(workspace, {})) return open_for_reading(workspace);
+      auto copy = std::make_unique<SQLite::Database>(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX);
+      SQLite::Backup(*copy, *connection.db).executeStep();
+      if (auto done = migrate(*copy, file); !done) return tl::unexpected(done.error());
+      connection.db = std::move(copy);
+      connection.immutable = true;
+    }
     return connection;
   });
 }

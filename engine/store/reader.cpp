@@ -4,12 +4,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/text.h"
 #include "engine/store/database.h"
-#include "engine/store/liveness.h"
+#include "engine/store/pyramid.h"
+#include "engine/store/queue.h"
+#include "engine/store/run_query.h"
 #include "engine/store/store_reader.h"
 
 namespace stacklab {
@@ -17,124 +19,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* run_columns =
-    "SELECT r.number, r.id, r.name, r.folder, r.state, r.cause, r.config_json, r.corpus_sha256, r.total_steps, "
-    "r.phase, "
-    "r.detail, r.done, r.total, r.created, r.finished, r.parameters, r.plan_bytes, r.peak_bytes, r.tokens_per_second, "
-    "r.ended_step, r.ended_tokens, r.ended_seconds, s.commit_id, s.pid, s.process_start, s.boot_id, s.host, "
-    "s.namespace, s.last_beat, s.next_by "
-    "FROM runs r JOIN sessions s ON s.run = r.number AND s.session = r.session ";
+constexpr const char* event_columns =
+    "e.id, e.unix_time, e.kind, e.step, e.text, e.severity, e.value, e.resolved, e.resolved_step";
 
-double number_at(const SQLite::Statement& row, int column) {
-  return row.isColumnNull(column) ? std::numeric_limits<double>::quiet_NaN() : row.getColumn(column).getDouble();
+RunEventRow event_at(const SQLite::Statement& row) {
+  RunEventRow r;
+  r.id = row.getColumn(0).getInt64();
+  r.unix_time = row.getColumn(1).getDouble();
+  r.event.kind = run_event_kind_from_string(row.getColumn(2).getString()).value_or(RunEvent::Kind::info);
+  r.event.step = row.getColumn(3).getInt64();
+  r.event.text = row.getColumn(4).getString();
+  r.event.severity = severity_from_string(row.getColumn(5).getString()).value_or(RunEvent::Severity::none);
+  if (!row.isColumnNull(6)) r.event.value = row.getColumn(6).getDouble();
+  r.resolved = row.getColumn(7).getDouble();
+  r.resolved_step = row.getColumn(8).getInt64();
+  return r;
 }
-
-// The state as it is, whatever the last word in the store was.
-void judge_state(RunSummary& run, const store::Owner& owner, const store::Pulse& pulse, double now) {
-  if (!is_active(run.state)) return;
-  const auto liveness = store::judge(owner, pulse, now);
-  run.stalled = liveness.stalled;
-  if (liveness.alive) return;
-  run.state = RunState::lost;
-  run.cause = liveness.cause;
-}
-
-RunSummary summary_of(const SQLite::Statement& row, double now) {
-  RunSummary run;
-  int c = 0;
-  const auto text = [&] { return row.getColumn(c++).getString(); };
-  const auto integer = [&] { return row.getColumn(c++).getInt64(); };
-  const auto real = [&] { return row.getColumn(c++).getDouble(); };
-  run.number = integer();
-  run.id = text();
-  run.name = text();
-  run.folder = text();
-  run.state = run_state_from_string(text()).value_or(RunState::failed);
-  run.cause = text();
-  run.config_json = text();
-  run.corpus_sha256 = text();
-  run.total_steps = integer();
-  run.progress.phase = text();
-  run.progress.detail = text();
-  run.progress.done = integer();
-  run.progress.total = integer();
-  run.created = real();
-  run.finished = real();
-  run.parameters = integer();
-  run.plan_bytes = integer();
-  run.peak_bytes = integer();
-  run.tokens_per_second = real();
-  run.step = integer();
-  run.tokens = integer();
-  run.seconds = real();
-  if (run.step == 0) {  // superseded
-    run.tokens = 0;
-    run.seconds = 0;
-  }
-  run.commit = text();
-  store::Owner owner;
-  owner.process.pid = static_cast<int>(integer());
-  owner.process.start_ticks = static_cast<std::uint64_t>(integer());
-  owner.process.boot_id = text();
-  owner.host = text();
-  owner.process_namespace = text();
-  store::Pulse pulse;
-  pulse.last_beat = real();
-  pulse.next_by = real();
-  run.process = owner.process.pid;
-  run.last_beat = pulse.last_beat;
-  judge_state(run, owner, pulse, now);
-  return run;
-}
-
-// The few values of a run that come from its rows, each found by one step in an index.
-class Figures {
- public:
-  explicit Figures(SQLite::Database& db)
-      : last_step_(db, "SELECT step, tokens, seconds FROM steps WHERE run = ? ORDER BY step DESC LIMIT 1"),
-        first_(db, "SELECT value FROM metrics WHERE run = ? AND metric = ? ORDER BY step LIMIT 1"),
-        last_(db, "SELECT value FROM metrics WHERE run = ? AND metric = ? ORDER BY step DESC LIMIT 1"),
-        facts_(db, "SELECT name, value FROM facts WHERE run = ? ORDER BY name") {
-    SQLite::Statement query(db, "SELECT id, name FROM metric_names WHERE name IN (?, ?)");
-    query.bind(1, std::string(metric::loss));
-    query.bind(2, std::string(metric::val_loss));
-    while (query.executeStep())
-      (query.getColumn(1).getString() == metric::loss ? loss_ : val_loss_) = query.getColumn(0).getInt64();
-  }
-
-  void fill(RunSummary& run) {
-    last_step_.reset();
-    last_step_.bind(1, run.number);
-    if (last_step_.executeStep() && last_step_.getColumn(0).getInt64() > run.step) {
-      run.step = last_step_.getColumn(0).getInt64();
-      run.tokens = last_step_.getColumn(1).getInt64();
-      run.seconds = last_step_.getColumn(2).getDouble();
-    }
-    last_step_.reset();
-    run.first_loss = value(first_, run.number, loss_);
-    run.last_loss = value(last_, run.number, loss_);
-    run.val_loss = value(last_, run.number, val_loss_);
-    facts_.reset();
-    facts_.bind(1, run.number);
-    while (facts_.executeStep()) run.facts.emplace_back(facts_.getColumn(0).getString(), number_at(facts_, 1));
-    facts_.reset();
-  }
-
- private:
-  static std::optional<double> value(SQLite::Statement& query, std::int64_t run, std::optional<std::int64_t> metric) {
-    if (!metric) return std::nullopt;
-    query.reset();
-    query.bind(1, run);
-    query.bind(2, *metric);
-    std::optional<double> found;
-    if (query.executeStep()) found = number_at(query, 0);
-    query.reset();
-    return found;
-  }
-
-  SQLite::Statement last_step_, first_, last_, facts_;
-  std::optional<std::int64_t> loss_, val_loss_;
-};
 
 class SqliteReader final : public StoreReader {
  public:
@@ -144,27 +44,77 @@ class SqliteReader final : public StoreReader {
   }
 
   Result<std::vector<RunSummary>> runs() override {
-    return read([&](SQLite::Database& db) { return summaries(db, "ORDER BY r.number", {}); });
+    return read([&](SQLite::Database& db) -> Result<std::vector<RunSummary>> {
+      return store::read_runs(db, {"ORDER BY r.number"});
+    });
+  }
+
+  Result<std::vector<RunSummary>> runs(const RunQuery& wanted) override {
+    return read([&](SQLite::Database& db) -> Result<std::vector<RunSummary>> {
+      const auto clause = store::compile(wanted, store::lost_runs(db));
+      if (!clause) return tl::unexpected(clause.error());
+      return store::read_runs(db, *clause);
+    });
+  }
+
+  Result<std::map<RunState, std::int64_t>> counts_by_state() override {
+    return read([&](SQLite::Database& db) -> Result<std::map<RunState, std::int64_t>> {
+      SQLite::Statement query(db, "SELECT " + store::state_sql(store::lost_runs(db)) +
+                                      " AS state, count(*) FROM runs r WHERE archived = 0 AND deleted = 0 GROUP BY 1");
+      std::map<RunState, std::int64_t> counts;
+      while (query.executeStep())
+        if (const auto state = run_state_from_string(query.getColumn(0).getString()))
+          counts[*state] += query.getColumn(1).getInt64();
+      return counts;
+    });
+  }
+
+  Result<RunChanges> changes(std::int64_t after) override {
+    return read([&](SQLite::Database& db) -> Result<RunChanges> {
+      const auto counter = [&db](const char* name) {
+        SQLite::Statement query(db, "SELECT value FROM counters WHERE name = ?");
+        query.bind(1, name);
+        return query.executeStep() ? query.getColumn(0).getInt64() : 0;
+      };
+      RunChanges changes;
+      changes.counter = counter("changes");
+      const std::int64_t removals = counter("removals");
+      // Another store, or an older copy of this one, may have been put in its place.
+      changes.everything = after == 0 || removals != removals_ || after > changes.counter;
+      removals_ = removals;
+      // Whether an active run lives is a matter of the time, not of its row.
+      changes.runs = changes.everything
+                         ? store::read_runs(db, {"ORDER BY r.number"})
+                         : store::read_runs(db, {"WHERE r.changed > ? OR r.state IN ('running', 'stopping') "
+                                                 "ORDER BY r.number",
+                                                 {after}});
+      return changes;
+    });
   }
 
   Result<RunSummary> run(const std::string& wanted) override {
-    auto found = read([&](SQLite::Database& db) -> Result<RunSummary> {
-      auto exact = summaries(db, "WHERE r.id = ?", wanted);
-      if (exact->size() == 1) return std::move(exact->front());
-      auto named = summaries(db, "WHERE r.name = ? ORDER BY r.number", wanted);
-      auto begun = wanted.empty() ? std::vector<RunSummary>()
-                                  : *summaries(db, "WHERE substr(r.id, 1, length(?1)) = ?1 ORDER BY r.number", wanted);
-      if (named->size() == 1) return std::move(named->front());
-      if (named->empty() && begun.size() == 1) return std::move(begun.front());
-      const auto& many = named->empty() ? begun : *named;
-      if (many.size() > 1) {
-        std::string ids;
-        for (const auto& r : many) ids += (ids.empty() ? "" : ", ") + r.id;
-        return usage_error(fmt::format("\"{}\" means several runs: {}", wanted, ids), "give more of the id");
+    return read([&](SQLite::Database& db) -> Result<RunSummary> {
+      auto exact = store::read_runs(db, {"WHERE r.id = ?", {wanted}});
+      if (exact.size() == 1) return std::move(exact.front());
+      // What is in the trash is meant only where nothing else is.
+      for (const char* which : {"r.deleted = 0 AND ", ""}) {
+        auto named = store::read_runs(db, {fmt::format("WHERE {}r.name = ? ORDER BY r.number", which), {wanted}});
+        auto begun = wanted.empty() ? std::vector<RunSummary>()
+                                    : store::read_runs(db, {fmt::format("WHERE {}substr(r.id, 1, length(?1)) = ?1 "
+                                                                        "ORDER BY r.number",
+                                                                        which),
+                                                            {wanted}});
+        if (named.size() == 1) return std::move(named.front());
+        if (named.empty() && begun.size() == 1) return std::move(begun.front());
+        const auto& many = named.empty() ? begun : named;
+        if (many.size() > 1) {
+          std::string ids;
+          for (const auto& r : many) ids += (ids.empty() ? "" : ", ") + r.id;
+          return usage_error(fmt::format("\"{}\" means several runs: {}", wanted, ids), "give more of the id");
+        }
       }
       return tl::unexpected(unknown_run(db, wanted));
     });
-    return found;
   }
 
   Result<std::vector<SeriesPoint>> series(const RunId& run, const std::string& metric, std::int64_t after,
@@ -180,8 +130,20 @@ class SqliteReader final : public StoreReader {
       query.bind(3, after);
       query.bind(4, limit);
       std::vector<SeriesPoint> points;
-      while (query.executeStep()) points.push_back({query.getColumn(0).getInt64(), number_at(query, 1)});
+      while (query.executeStep()) points.push_back({query.getColumn(0).getInt64(), store::number_at(query, 1)});
       return points;
+    });
+  }
+
+  Result<std::vector<SeriesBucket>> decimated(const RunId& run, const std::string& metric, std::int64_t from,
+                                              std::int64_t to, std::int64_t max_points) override {
+    return read([&](SQLite::Database& db) -> Result<std::vector<SeriesBucket>> {
+      const auto number = run_number(db, run);
+      if (!number) return tl::unexpected(number.error());
+      SQLite::Statement query(db, "SELECT id FROM metric_names WHERE name = ?");
+      query.bind(1, metric);
+      if (!query.executeStep()) return std::vector<SeriesBucket>();
+      return store::read_decimated(db, *number, query.getColumn(0).getInt64(), from, to, max_points);
     });
   }
 
@@ -195,7 +157,7 @@ class SqliteReader final : public StoreReader {
       query.bind(1, *number);
       query.bind(2, metric);
       if (!query.executeStep()) return std::optional<SeriesPoint>();
-      return std::optional(SeriesPoint{query.getColumn(0).getInt64(), number_at(query, 1)});
+      return std::optional(SeriesPoint{query.getColumn(0).getInt64(), store::number_at(query, 1)});
     });
   }
 
@@ -244,21 +206,56 @@ class SqliteReader final : public StoreReader {
     return read([&](SQLite::Database& db) -> Result<std::vector<RunEventRow>> {
       const auto number = run_number(db, run);
       if (!number) return tl::unexpected(number.error());
-      SQLite::Statement query(db,
-                              "SELECT id, unix_time, kind, step, text FROM events "
-                              "WHERE run = ? AND id > ? AND NOT superseded ORDER BY id LIMIT ?");
+      SQLite::Statement query(db, std::string("SELECT ") + event_columns +
+                                      " FROM events e WHERE e.run = ? AND e.id > ? AND NOT e.superseded "
+                                      "ORDER BY e.id LIMIT ?");
       query.bind(1, *number);
       query.bind(2, after_id);
       query.bind(3, limit);
       std::vector<RunEventRow> rows;
+      while (query.executeStep()) rows.push_back(event_at(query));
+      return rows;
+    });
+  }
+
+  Result<std::vector<AlertRow>> alerts(bool open_only, std::int64_t limit) override {
+    return read([&](SQLite::Database& db) -> Result<std::vector<AlertRow>> {
+      SQLite::Statement query(db, fmt::format("SELECT {}, r.id, r.name FROM events e JOIN runs r ON r.number = e.run "
+                                              "WHERE e.severity <> '' AND e.superseded = 0 {} AND r.archived = 0 AND "
+                                              "r.deleted = 0 ORDER BY e.id DESC LIMIT ?",
+                                              event_columns, open_only ? "AND e.resolved = 0" : ""));
+      query.bind(1, limit);
+      std::vector<AlertRow> rows;
       while (query.executeStep()) {
-        const auto kind = run_event_kind_from_string(query.getColumn(2).getString());
-        rows.push_back({query.getColumn(0).getInt64(), query.getColumn(1).getDouble(),
-                        RunEvent{kind.value_or(RunEvent::Kind::info), query.getColumn(3).getInt64(),
-                                 query.getColumn(4).getString()}});
+        AlertRow& alert = rows.emplace_back();
+        alert.row = event_at(query);
+        alert.run = query.getColumn(9).getString();
+        alert.name = query.getColumn(10).getString();
       }
       return rows;
     });
+  }
+
+  Result<std::vector<RunSummary>> ancestry(const RunId& run) override {
+    return read([&](SQLite::Database& db) -> Result<std::vector<RunSummary>> {
+      std::vector<RunSummary> line;
+      RunId next = run;
+      for (;;) {
+        auto found = store::read_runs(db, {"WHERE r.id = ?", {next}});
+        if (found.empty()) break;
+        next = found.front().parent;
+        line.push_back(std::move(found.front()));
+        // A run is older than its fork; a store that says otherwise must not be followed in a circle.
+        if (line.size() > 1 && line.back().number >= line[line.size() - 2].number) break;
+      }
+      if (line.empty()) return tl::unexpected(unknown_run(db, run));
+      line.erase(line.begin());
+      return line;
+    });
+  }
+
+  Result<std::vector<QueueEntry>> queue() override {
+    return read([&](SQLite::Database& db) -> Result<std::vector<QueueEntry>> { return store::read_queue(db); });
   }
 
   std::int64_t wal_bytes() override {
@@ -298,20 +295,6 @@ class SqliteReader final : public StoreReader {
     size_ = fs::file_size(store::database_file(workspace_), ec);
   }
 
-  static Result<std::vector<RunSummary>> summaries(SQLite::Database& db, const char* which,
-                                                   const std::optional<std::string>& argument) {
-    SQLite::Statement query(db, std::string(run_columns) + which);
-    if (argument) query.bind(1, *argument);
-    Figures figures(db);
-    const double now = store::unix_now();
-    std::vector<RunSummary> runs;
-    while (query.executeStep()) {
-      runs.push_back(summary_of(query, now));
-      figures.fill(runs.back());
-    }
-    return runs;
-  }
-
   static Result<std::int64_t> run_number(SQLite::Database& db, const RunId& run) {
     SQLite::Statement query(db, "SELECT number FROM runs WHERE id = ?");
     query.bind(1, run);
@@ -337,9 +320,43 @@ class SqliteReader final : public StoreReader {
   store::ReadConnection connection_;
   fs::file_time_type time_{};
   std::uintmax_t size_ = 0;
+  std::int64_t removals_ = 0;  // when changes() was asked last
 };
 
+// "run.threads" and its value, for every key.
+void flatten(const nlohmann::json& json, const std::string& prefix, std::map<std::string, std::string>& into) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object())
+      flatten(value, prefix + key + ".", into);
+    else
+      into[prefix + key] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+}
+
 }  // namespace
+
+std::vector<ConfigDifference> config_differences(const std::vector<std::string>& config_jsons) {
+  std::vector<std::map<std::string, std::string>> configs;
+  std::map<std::string, std::string> keys;
+  for (const std::string& text : config_jsons) {
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    auto& config = configs.emplace_back();
+    if (json.is_object()) flatten(json, {}, config);
+    keys.insert(config.begin(), config.end());
+  }
+  std::vector<ConfigDifference> differences;
+  for (const auto& [key, value] : keys) {
+    ConfigDifference difference{key, {}};
+    for (const auto& config : configs) {
+      const auto found = config.find(key);
+      difference.values.push_back(found == config.end() ? std::string() : found->second);
+    }
+    const auto& v = difference.values;
+    if (std::any_of(v.begin(), v.end(), [&](const std::string& other) { return other != v.front(); }))
+      differences.push_back(std::move(difference));
+  }
+  return differences;
+}
 
 Result<std::unique_ptr<StoreReader>> open_store_reader(const fs::path& workspace) {
   std::error_code ec;

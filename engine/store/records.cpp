@@ -39,7 +39,18 @@ RecordBody body_of(const Json& json) {
   if (kind == "event") {
     const auto event = run_event_kind_from_string(json.at("event").get<std::string>());
     if (!event) throw std::invalid_argument("unknown event");
-    return EventRecord{json.at("sequence"), json.at("step"), number_of(json.at("time")), *event, json.at("text")};
+    EventRecord r{json.at("sequence"), json.at("step"), number_of(json.at("time")), *event, json.at("text")};
+    // Lines of version 1 have no alerts.
+    const auto severity = severity_from_string(json.value("severity", ""));
+    if (!severity) throw std::invalid_argument("unknown severity");
+    r.severity = *severity;
+    if (const auto value = json.find("value"); value != json.end()) r.value = number_of(*value);
+    return r;
+  }
+  if (kind == "resolved") {
+    const auto event = run_event_kind_from_string(json.at("event").get<std::string>());
+    if (!event) throw std::invalid_argument("unknown event");
+    return ResolvedRecord{json.at("sequence"), json.at("step"), number_of(json.at("time")), *event};
   }
   if (kind == "fact") return FactRecord{json.at("name"), number_of(json.at("value"))};
   if (kind == "resumed") return ResumedRecord{json.at("after_step")};
@@ -87,6 +98,15 @@ std::string to_json_line(const Record& record) {
                                 {"time", number(r.unix_time)},
                                 {"event", std::string(to_string(r.kind))},
                                 {"text", r.text}});
+                   if (r.severity != RunEvent::Severity::none) json["severity"] = std::string(to_string(r.severity));
+                   if (r.value) json["value"] = number(*r.value);
+                 },
+                 [&](const ResolvedRecord& r) {
+                   json.update({{"kind", "resolved"},
+                                {"sequence", r.sequence},
+                                {"step", r.step},
+                                {"time", number(r.unix_time)},
+                                {"event", std::string(to_string(r.kind))}});
                  },
                  [&](const FactRecord& r) {
                    json.update({{"kind", "fact"}, {"name", r.name}, {"value", number(r.value)}});

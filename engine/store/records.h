@@ -35,7 +35,18 @@ struct EventRecord {
   double unix_time = 0;
   RunEvent::Kind kind = RunEvent::Kind::info;
   std::string text;
+  RunEvent::Severity severity = RunEvent::Severity::none;
+  std::optional<double> value = {};
   bool operator==(const EventRecord&) const = default;
+};
+
+// The open alerts of a kind are over.
+struct ResolvedRecord {
+  std::int64_t sequence = 0;  // counted with the events: later ones are not meant
+  std::int64_t step = 0;
+  double unix_time = 0;
+  RunEvent::Kind kind = RunEvent::Kind::info;
+  bool operator==(const ResolvedRecord&) const = default;
 };
 
 struct FactRecord {
@@ -61,7 +72,7 @@ struct EndRecord {
   bool operator==(const EndRecord&) const = default;
 };
 
-using RecordBody = std::variant<StepRecord, EventRecord, FactRecord, ResumedRecord, EndRecord>;
+using RecordBody = std::variant<StepRecord, EventRecord, FactRecord, ResumedRecord, EndRecord, ResolvedRecord>;
 
 struct Record {
   SessionKey key;

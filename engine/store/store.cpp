@@ -1,6 +1,7 @@
 #include "engine/store/store.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <utility>
 
@@ -8,7 +9,9 @@
 #include "engine/base/log.h"
 #include "engine/store/claims.h"
 #include "engine/store/database.h"
+#include "engine/store/edits.h"
 #include "engine/store/liveness.h"
+#include "engine/store/queue.h"
 #include "engine/store/spill.h"
 #include "engine/store/writer.h"
 
@@ -40,7 +43,13 @@ class Sink final : public RunSink {
     writer_.push(from_, std::move(record));
   }
   void event(const RunEvent& event) override {
-    writer_.push(from_, store::EventRecord{0, event.step, store::unix_now(), event.kind, event.text}, true);
+    writer_.push(
+        from_,
+        store::EventRecord{0, event.step, store::unix_now(), event.kind, event.text, event.severity, event.value},
+        true);
+  }
+  void resolved(RunEvent::Kind kind, std::int64_t step) override {
+    writer_.push(from_, store::ResolvedRecord{0, step, store::unix_now(), kind}, true);
   }
   void beat(double next_within_seconds) override {
     const double now = store::unix_now();
@@ -71,9 +80,11 @@ void take_in_left_spills(SQLite::Database& db, const fs::path& workspace) {
 class SqliteStore final : public Store {
  public:
   SqliteStore(const fs::path& workspace, std::unique_ptr<SQLite::Database> db, const StoreOptions& options)
-      : workspace_(workspace), writer_(workspace, std::move(db), options) {}
+      : workspace_(workspace), writer_(workspace, std::move(db), options) {
+    if (::stat(store::database_file(workspace_).c_str(), &place_) != 0) place_ = {};
+  }
 
-  Result<Claim> claim(const ClaimRequest& request, std::function<void(const std::string& why)> on_stop) override {
+  Result<Claim> claim(const ClaimRequest& request, RunRequests requests) override {
     store::ClaimedRow row;
     const Status done = writer_.call([&](SQLite::Database& db) -> Status {
       if (request.resume) take_in_left_spills(db, workspace_);
@@ -87,7 +98,7 @@ class SqliteStore final : public Store {
       auto attachment = std::make_shared<Attachment>();
       attachment->key = {request.id, row.session};
       attachment->run_number = row.run_number;
-      attachment->on_stop = std::move(on_stop);
+      attachment->requests = std::move(requests);
       writer_.attach(attachment);
       row.claim.hold = std::make_shared<Claim::Hold>(std::move(attachment));
     }
@@ -124,15 +135,70 @@ class SqliteStore final : public Store {
     return stored;
   }
 
-  void request_stop(const RunId& run) override {
-    writer_.post([run](SQLite::Database& db) { store::set_stop_requested(db, run); });
+  void request_stop(const RunId& run, StopKind kind) override {
+    writer_.post([run, kind](SQLite::Database& db) { store::set_stop_requested(db, run, kind); });
+  }
+  void request_checkpoint(const RunId& run) override {
+    writer_.post([run](SQLite::Database& db) { store::set_checkpoint_requested(db, run); });
+  }
+
+  Result<RunEdit> edit(const RunId& run, const RunEdit& edit) override {
+    return call<RunEdit>([&](SQLite::Database& db) { return store::edit_run(db, run, edit, store::unix_now()); });
+  }
+  Status add_fork(const ForkedRun& fork) override {
+    return writer_.call(
+        [&](SQLite::Database& db) { return store::add_fork(db, fork, store::this_owner(), store::unix_now()); });
+  }
+  Status purge(const RunId& run) override {
+    return writer_.call([&](SQLite::Database& db) { return store::purge_run(db, run); });
+  }
+
+  Result<std::int64_t> queue_add(const QueueEntry& entry, bool ours) override {
+    return call<std::int64_t>([&](SQLite::Database& db) -> Result<std::int64_t> {
+      return store::add_to_queue(db, entry, ours ? std::optional(store::this_owner()) : std::nullopt,
+                                 store::unix_now());
+    });
+  }
+  Status queue_move(std::int64_t entry, std::int64_t place) override {
+    return writer_.call([&](SQLite::Database& db) { return store::move_in_queue(db, entry, place); });
+  }
+  Status queue_remove(std::int64_t entry) override {
+    return writer_.call([&](SQLite::Database& db) { return store::remove_from_queue(db, entry); });
+  }
+  Result<std::optional<QueueEntry>> queue_take(std::optional<std::int64_t> entry) override {
+    return call<std::optional<QueueEntry>>(
+        [&](SQLite::Database& db) { return store::take_from_queue(db, store::this_owner(), entry); });
+  }
+
+  Status check_place() const override {
+    struct stat now {};
+    const fs::path file = store::database_file(workspace_);
+    if (::stat(file.c_str(), &now) == 0 && now.st_dev == place_.st_dev && now.st_ino == place_.st_ino) return {};
+    return failed(
+        fmt::format("the workspace {} was moved, deleted or replaced while it is in use", workspace_.string()),
+        "bring it back to its place");
   }
 
   Status flush() override { return writer_.flush(); }
   StoreHealth health() const override { return writer_.health(); }
 
  private:
+  // A task of the writer's thread that has a result.
+  template <class T, class F>
+  Result<T> call(F&& task) {
+    std::optional<T> value;
+    const Status done = writer_.call([&](SQLite::Database& db) -> Status {
+      auto result = task(db);
+      if (!result) return tl::unexpected(result.error());
+      value.emplace(std::move(*result));
+      return {};
+    });
+    if (!done) return tl::unexpected(done.error());
+    return std::move(*value);
+  }
+
   const fs::path workspace_;
+  struct stat place_ {};  // of the data base's file
   Writer writer_;
 };
 

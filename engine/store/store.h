@@ -6,10 +6,13 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/base/result.h"
 #include "engine/run/run.h"
+#include "engine/store/store_reader.h"
 
 namespace stacklab {
 
@@ -33,6 +36,12 @@ struct StoreHealth {
   std::int64_t lost_rows = 0;     // since the store was opened
 };
 
+// What a run may use at most, over all its processes. 0: no limit.
+struct RunBudget {
+  std::int64_t tokens = 0;
+  double hours = 0, usd = 0, usd_per_hour = 0;
+};
+
 struct ClaimRequest {
   RunId id;
   std::string name;
@@ -42,6 +51,10 @@ struct ClaimRequest {
   std::string commit;  // of this build
   std::int64_t total_steps = 0;
   bool resume = false;
+  std::string tokenizer = {};
+  bool detached = false;  // this process belongs to no terminal or window
+  RunBudget budget = {};
+  std::int64_t queue_entry = 0;  // leaves the queue with the claim; 0: none
 };
 
 // The right to train a run, held until end().
@@ -49,9 +62,10 @@ struct Claim {
   enum class Kind { created, continued, already_finished };
   Kind kind = Kind::created;
   RunId run;
-  std::string name;       // as stored: a config that was renamed keeps its first name
-  std::string folder;     // below runs/, as stored
-  std::int64_t step = 0;  // last recorded
+  std::string name;            // as stored: a config that was renamed keeps its first name
+  std::string folder;          // below runs/, as stored
+  std::int64_t step = 0;       // last recorded
+  double process_seconds = 0;  // that earlier processes were at it
   class Hold;
   std::shared_ptr<Hold> hold;  // empty when already finished
 };
@@ -66,6 +80,33 @@ struct Completion {
   double tokens_per_second = 0;
 };
 
+// Pause and stop both finish the step, write a checkpoint and leave the run paused, to be resumed. A stopped run has
+// ended for now; a paused one waits for its continuation at the head of the queue.
+enum class StopKind { stop = 1, pause = 2 };
+
+// What somebody asked a running job for, by the store.
+struct RunRequests {
+  std::function<void(const std::string& why, StopKind kind)> stop;  // called once
+  std::function<void()> checkpoint;                                 // each time that one was asked for
+};
+
+// What people say about a run; it is no part of its config. What is not set stays.
+struct RunEdit {
+  std::optional<std::string> note = {};
+  std::vector<std::string> add_tags = {}, remove_tags = {};
+  std::optional<bool> archived = {}, deleted = {};
+
+  bool empty() const { return !note && add_tags.empty() && remove_tags.empty() && !archived && !deleted; }
+};
+
+// A run that goes on from a step of another, with a checkpoint in its folder.
+struct ForkedRun {
+  RunId id, parent;
+  std::string name, folder, config_json, corpus_sha256, tokenizer, commit, cause;
+  std::int64_t total_steps = 0, step = 0, tokens = 0, parameters = 0;
+  double seconds = 0;
+};
+
 class Store {
  public:
   // Opens or creates the store of a workspace (made if missing), takes in what dead processes left in spill files, and
@@ -75,9 +116,9 @@ class Store {
   virtual ~Store() = default;  // commits or spills what is queued
 
   // Makes the run's row, or takes over one that no living process trains. Refused: it runs elsewhere, or exists and
-  // resume is not set, or its corpus is not the one it was trained on. on_stop is called once, on a thread of the
-  // store, when another process asks this run to stop.
-  virtual Result<Claim> claim(const ClaimRequest& request, std::function<void(const std::string& why)> on_stop) = 0;
+  // resume is not set, or its corpus is not the one it was trained on. The requests of other processes arrive on a
+  // thread of the store.
+  virtual Result<Claim> claim(const ClaimRequest& request, RunRequests requests) = 0;
   // What claim would answer now, without claiming. Without a corpus_sha256 the data are not compared.
   virtual Result<Claim::Kind> look(const ClaimRequest& request) = 0;
   // Where the claimed run reports; to be destroyed before the store. Its calls queue and return.
@@ -87,8 +128,25 @@ class Store {
   // Waits until everything of the run and its completion record are safe, in the data base or the spill file.
   virtual Status end(const Claim& claim, const Completion& completion) = 0;
 
-  // Asks whatever process trains the run to stop. Queues and returns.
-  virtual void request_stop(const RunId& run) = 0;
+  // Asks whatever process trains the run. These queue and return.
+  virtual void request_stop(const RunId& run, StopKind kind = StopKind::stop) = 0;
+  virtual void request_checkpoint(const RunId& run) = 0;
+
+  // These wait for the store. An edit returns the one that takes it back; refused for a run that is trained.
+  virtual Result<RunEdit> edit(const RunId& run, const RunEdit& edit) = 0;
+  virtual Status add_fork(const ForkedRun& fork) = 0;
+  virtual Status purge(const RunId& run) = 0;  // one that is deleted
+
+  // The queue. These wait for the store, too. ours: this process will start the entry in its turn; else it waits for a
+  // person.
+  virtual Result<std::int64_t> queue_add(const QueueEntry& entry, bool ours) = 0;
+  virtual Status queue_move(std::int64_t entry, std::int64_t place) = 0;  // to the place-th from 0
+  virtual Status queue_remove(std::int64_t entry) = 0;
+  // The first entry that no living process will start becomes this one's; with an entry: that one, or a refusal.
+  virtual Result<std::optional<QueueEntry>> queue_take(std::optional<std::int64_t> entry) = 0;
+
+  // An error where the store's file is no longer in the workspace: moved, deleted or replaced.
+  virtual Status check_place() const = 0;
 
   // Waits until all that was reported is committed or spilled.
   virtual Status flush() = 0;

@@ -51,6 +51,7 @@ void Writer::push(const std::shared_ptr<Attachment>& from, RecordBody body, bool
   {
     std::lock_guard lock(mutex_);
     if (auto* event = std::get_if<EventRecord>(&record.body)) event->sequence = from->next_sequence++;
+    if (auto* resolved = std::get_if<ResolvedRecord>(&record.body)) resolved->sequence = from->next_sequence++;
     const auto* step = std::get_if<StepRecord>(&record.body);
     // Steps are many and may go when memory runs out; what happened and how it ended is little and stays.
     if (step && held_rows_ + rows > options_.held_rows_limit) {
@@ -226,7 +227,7 @@ bool Writer::turn() {
       spill_pending();
     put_pulses_back();
   }
-  poll_stops(attached);
+  poll_requests(attached);
   for (auto& task : tasks) task.run(*db_);
   if (const auto now = Clock::now(); now - last_housekeeping_ >= housekeeping_interval) {
     last_housekeeping_ = now;
@@ -251,6 +252,7 @@ void Writer::commit(const Attachments& attached, bool drain) {
       std::int64_t unplaced = 0;
       for (const auto& record : pending_) unplaced += applier_->apply(record) ? 0 : row_count(record);
       const auto reported = report_lost(attached);
+      applier_->finish();
       transaction.commit();
       const std::int64_t rows = rows_of(pending_);
       spill_.discard();
@@ -367,33 +369,44 @@ Writer::LostRows Writer::report_lost(const Attachments& attached) {
       std::lock_guard lock(mutex_);
       if (a->lost_rows == 0) continue;
       reported.emplace_back(a, a->lost_rows);
-      event = {a->next_sequence++, a->last_lost_step, unix_now(), RunEvent::Kind::warning,
+      event = {a->next_sequence++,
+               a->last_lost_step,
+               unix_now(),
+               RunEvent::Kind::disk,
                fmt::format("{} rows of steps {} to {} are lost: {}", a->lost_rows, a->first_lost_step,
-                           a->last_lost_step, health_.problem)};
+                           a->last_lost_step, health_.problem),
+               RunEvent::Severity::critical,
+               static_cast<double>(a->lost_rows)};
     }
     applier_->apply({a->key, event});
   }
   return reported;
 }
 
-void Writer::poll_stops(const Attachments& attached) {
+void Writer::poll_requests(const Attachments& attached) {
   for (const auto& a : attached) {
-    if (a->stop_told) continue;
     std::string why;
+    StopKind kind = StopKind::stop;
+    std::int64_t checkpoints = a->checkpoints_asked;
     try {
-      SQLite::Statement query(*db_, "SELECT session, stop_requested FROM runs WHERE number = ?");
+      SQLite::Statement query(*db_, "SELECT session, stop_requested, checkpoint_requested FROM runs WHERE number = ?");
       query.bind(1, a->run_number);
-      if (!query.executeStep())
+      if (!query.executeStep()) {
         why = "the run was deleted";
-      else if (query.getColumn(0).getInt64() != a->key.session)
+      } else if (query.getColumn(0).getInt64() != a->key.session) {
         why = "another process took the run over";
-      else if (query.getColumn(1).getInt() != 0)
-        why = "the user";
+      } else {
+        if (query.getColumn(1).getInt() != 0) why = "the user";
+        if (query.getColumn(1).getInt() == static_cast<int>(StopKind::pause)) kind = StopKind::pause;
+        checkpoints = query.getColumn(2).getInt64();
+      }
     } catch (const SQLite::Exception&) {
       return;  // the next poll will tell
     }
-    if (why.empty()) continue;
-    if (a->on_stop) a->on_stop(why);
+    if (std::exchange(a->checkpoints_asked, checkpoints) < checkpoints && a->requests.checkpoint)
+      a->requests.checkpoint();
+    if (why.empty() || a->stop_told) continue;
+    if (a->requests.stop) a->requests.stop(why, kind);
     a->stop_told = true;
   }
 }

@@ -30,7 +30,7 @@ struct Attachment {
   // Constant.
   SessionKey key;
   std::int64_t run_number = 0;
-  std::function<void(const std::string& why)> on_stop;  // called once, on the writer's thread
+  RunRequests requests;  // called on the writer's thread
 
   // Under the queue's lock.
   std::int64_t next_sequence = 1;
@@ -39,7 +39,9 @@ struct Attachment {
   bool stopping = false;                          // to be written
   std::int64_t lost_rows = 0, first_lost_step = 0, last_lost_step = 0;
 
-  bool stop_told = false;  // of the writer's thread
+  // Of the writer's thread.
+  bool stop_told = false;
+  std::int64_t checkpoints_asked = 0;
 };
 
 class Writer {
@@ -80,7 +82,7 @@ class Writer {
   void write_pulses();
   LostRows report_lost(const Attachments& attached);
   void put_pulses_back();
-  void poll_stops(const Attachments& attached);
+  void poll_requests(const Attachments& attached);
   void unavailable(const Error& error);
   bool out_of_patience() const;
   void spill_pending();

@@ -24,6 +24,18 @@ class FakeReader final : public StoreReader {
     for (const auto& run : w_->runs_) all.push_back(run.summary);
     return all;
   }
+  Result<std::vector<RunSummary>> runs(const RunQuery&) override { return runs(); }
+  Result<std::map<RunState, std::int64_t>> counts_by_state() override {
+    const std::lock_guard lock(w_->mutex_);
+    std::map<RunState, std::int64_t> counts;
+    for (const auto& run : w_->runs_) ++counts[run.summary.state];
+    return counts;
+  }
+  Result<RunChanges> changes(std::int64_t) override {
+    auto all = runs();
+    if (!all) return tl::unexpected(all.error());
+    return RunChanges{++changes_, true, std::move(*all)};
+  }
   Result<RunSummary> run(const std::string& id) override {
     const std::lock_guard lock(w_->mutex_);
     if (auto* found = w_->find(id)) return found->summary;
@@ -38,6 +50,15 @@ class FakeReader final : public StoreReader {
     auto it = std::upper_bound(points.begin(), points.end(), after,
                                [](std::int64_t s, const SeriesPoint& p) { return s < p.step; });
     return std::vector<SeriesPoint>(it, it + std::min<std::ptrdiff_t>(limit, points.end() - it));
+  }
+  Result<std::vector<SeriesBucket>> decimated(const RunId& run, const std::string& metric, std::int64_t from,
+                                              std::int64_t to, std::int64_t) override {
+    const auto points = series(run, metric, from - 1, std::numeric_limits<std::int64_t>::max());
+    if (!points) return tl::unexpected(points.error());
+    std::vector<SeriesBucket> buckets;
+    for (const SeriesPoint& p : *points)
+      if (p.step <= to) buckets.push_back({1, std::isfinite(p.value) ? 0 : 1, 0, p, p, p, p});
+    return buckets;
   }
   Result<std::optional<SeriesPoint>> last_point(const RunId& run, const std::string& metric) override {
     const auto points = series(run, metric, -1, std::numeric_limits<std::int64_t>::max());
@@ -72,10 +93,14 @@ class FakeReader final : public StoreReader {
         if (row.id > after && static_cast<std::int64_t>(rows.size()) < limit) rows.push_back(row);
     return rows;
   }
+  Result<std::vector<AlertRow>> alerts(bool, std::int64_t) override { return std::vector<AlertRow>(); }
+  Result<std::vector<RunSummary>> ancestry(const RunId&) override { return std::vector<RunSummary>(); }
+  Result<std::vector<QueueEntry>> queue() override { return std::vector<QueueEntry>(); }
   std::int64_t wal_bytes() override { return 204800; }
 
  private:
   FakeWorkspacePtr w_;
+  std::int64_t changes_ = 0;
 };
 
 class FakeService final : public JobService {

@@ -54,6 +54,9 @@ EventLook look_of(RunEvent::Kind kind) {
     case RunEvent::Kind::non_finite:
       return {Glyph::cross, Token::bad};
     case RunEvent::Kind::warning:
+    case RunEvent::Kind::stall:
+    case RunEvent::Kind::budget:
+    case RunEvent::Kind::disk:
       return {Glyph::triangle_down, Token::warn};
     case RunEvent::Kind::info:
       break;

@@ -170,7 +170,8 @@ TEST(Claims, WhoeverWasTakenOverIsToldAndChangesNothing) {
   const TemporaryFolder folder;
   auto store = must(Store::open(folder.path()));
   std::promise<std::string> told;
-  const auto claim = must(store->claim(test_request(1), [&](const std::string& why) { told.set_value(why); }));
+  const auto claim =
+      must(store->claim(test_request(1), {[&](const std::string& why, StopKind) { told.set_value(why); }, {}}));
   const auto sink = store->sink(claim);
   for (int step = 1; step <= 5; ++step) sink->metrics(test_metrics(step, step));
   must(store->flush());

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/store/schema.h"
+#include "tests/engine/store/read_only.h"
 #include "tests/engine/store/store_testing.h"
 
 namespace stacklab {
@@ -155,35 +156,6 @@ TEST(Database, RelativeWorkspacesWork) {
   }
   fs::current_path(before);
   EXPECT_TRUE(fs::exists(folder / "file:w" / "stacklab.db"));
-}
-
-// A process of its own, because it gives up its rights.
-void in_child_as_nobody(const std::function<bool()>& check) {
-  const pid_t child = fork();
-  if (child == 0) {
-    if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(3);
-    bool good = false;
-    try {
-      good = check();
-    } catch (...) {
-    }
-    _exit(good ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
-}
-
-void make_read_only(const fs::path& folder) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    fs::permissions(entry.path(), entry.is_directory() ? fs::perms(0555) : fs::perms(0444));
-  }
-  fs::permissions(folder, fs::perms(0555));
-}
-
-void make_writable(const fs::path& folder) {
-  fs::permissions(folder, fs::perms(0755));
-  fs::permissions(folder / "runs", fs::perms(0755));
 }
 
 void write_one_run(const fs::path& workspace) {

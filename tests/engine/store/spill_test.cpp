@@ -248,7 +248,7 @@ TEST(Spill, WithoutDatabaseAndFileMemoryIsBoundedAndTheLossIsToldAsAnEvent) {
   EXPECT_EQ(must(reader->series(test_id(1), "loss", 0, 10000)).size(), 100u);
   const auto events = must(reader->events(test_id(1), 0, 10));
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].event.kind, RunEvent::Kind::warning);
+  EXPECT_EQ(events[0].event.kind, RunEvent::Kind::disk);
   EXPECT_TRUE(events[0].event.text.starts_with("2700 rows of steps 101 to 1000 are lost")) << events[0].event.text;
   sink->metrics(test_metrics(1001, 1));
   must(store->flush());

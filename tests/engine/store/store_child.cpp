@@ -54,7 +54,7 @@ int train(const std::string& verb, const std::string& workspace, const std::stri
   request.folder = "child-" + run;
   request.config_json = "{}";
   request.resume = true;
-  auto claim = (*store)->claim(request, [](const std::string&) { say("stop"); });
+  auto claim = (*store)->claim(request, {[](const std::string&, StopKind) { say("stop"); }, {}});
   if (!claim) return fail(claim.error());
   auto sink = (*store)->sink(*claim);
   sink->beat(30);

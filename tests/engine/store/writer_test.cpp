@@ -291,7 +291,8 @@ TEST(Writer, ARunThatWasDeletedIsStoppedAndItsRowsAreCounted) {
   const TemporaryFolder folder;
   auto store = must(Store::open(folder.path()));
   std::promise<std::string> stopped;
-  const auto claim = must(store->claim(test_request(1), [&](const std::string& why) { stopped.set_value(why); }));
+  const auto claim =
+      must(store->claim(test_request(1), {[&](const std::string& why, StopKind) { stopped.set_value(why); }, {}}));
   {
     auto db = must(store::open_for_writing(folder.path(), {}));
     db->exec("DELETE FROM runs");
