@@ -19,6 +19,7 @@ constexpr std::int64_t page = 20'000;  // points per short transaction
 struct Options {
   std::string run;
   std::string out;
+  std::string filter;
 };
 
 // Local time, "2025-01-31 14:05"; "–" when it has not happened.
@@ -77,10 +78,15 @@ Result<std::vector<std::pair<std::string, double>>> latest(StoreReader& reader, 
   return values;
 }
 
-Status list(Context& context) {
+Status list(Context& context, const Options& options) {
+  RunQuery query;
+  auto filter = parse_run_filter(options.filter);
+  if (!filter) return tl::unexpected(to_error(filter.error(), options.filter));
+  query.filter = std::move(*filter);
+  query.archived = query.deleted = query.filter.matches_all();
   Result<std::unique_ptr<StoreReader>> reader = JobService::open_reader(workspace_of(context.common));
   if (!reader) return tl::unexpected(reader.error());
-  const Result<std::vector<RunSummary>> runs = (*reader)->runs();
+  const Result<std::vector<RunSummary>> runs = (*reader)->runs(query);
   if (!runs) return tl::unexpected(runs.error());
   std::vector<std::vector<std::string>> rows = {{"id", "name", "state", "step", "of", "loss", "validation", "created"}};
   JsonWriter w(2);
@@ -97,8 +103,9 @@ Status list(Context& context) {
   }
   w.end_array();
   w.end_object();
-  context.console.print(runs->empty() ? "No runs yet. Start one: stacklab train experiments/first-run.json\n"
-                                      : table(rows, {false, false, false, true, true, true, true, false}));
+  context.console.print(runs->empty() && !options.filter.empty() ? "No run is like that.\n"
+                        : runs->empty() ? "No runs yet. Start one: stacklab train experiments/first-run.json\n"
+                                        : table(rows, {false, false, false, true, true, true, true, false}));
   context.console.print_json(w.text());
   return {};
 }
@@ -275,7 +282,17 @@ Verb runs_verb() {
   const auto options = std::make_shared<Options>();
   const Argument run{"ID", "", "A run's id, the start of one, or its name", &options->run, true};
   Verb list_verb{
-      "list", "Every run of the workspace with its state and last losses", "stacklab runs list", {}, {}, list, {}};
+      "list",
+      "Every run of the workspace with its state and last losses",
+      "stacklab runs list\n  stacklab runs list --filter \"lr > 1e-4 and tag:ablation and not state:failed\"",
+      {{"--filter", "TEXT", "Only runs that this holds for", &options->filter}},
+      {},
+      [options](Context& context) { return list(context, *options); },
+      "A filter compares columns (loss, val_loss, lr, step, tokens, state, tag, note, created, ...), keys of "
+      "the config\n(optim.adam_lr, or n_layers alone) and metrics (metric.grad_norm) with values: = != < <= > "
+      ">= and : for \"contains\".\nWords alone are looked for in names and notes. and, or, not, ( ) and "
+      "\"quotes\" as one expects; loss = nan finds\nruns that diverged, is:archived those that are put "
+      "away."};
   Verb show_verb{"show",
                  "One run: state, losses, facts, events",
                  "stacklab runs show first-run",

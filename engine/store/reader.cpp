@@ -57,6 +57,40 @@ class SqliteReader final : public StoreReader {
     });
   }
 
+  Result<std::vector<RunPlace>> order(const RunQuery& wanted, const std::string& group) override {
+    return read([&](SQLite::Database& db) { return store::read_order(db, wanted, group); });
+  }
+
+  Result<std::vector<RunSummary>> numbered(const std::vector<std::int64_t>& numbers) override {
+    return read([&](SQLite::Database& db) -> Result<std::vector<RunSummary>> {
+      if (numbers.empty()) return std::vector<RunSummary>();
+      std::string list;
+      for (const std::int64_t n : numbers) list += (list.empty() ? "" : ", ") + std::to_string(n);
+      return store::read_runs(db, {"WHERE r.number IN (" + list + ") ORDER BY r.number"});
+    });
+  }
+
+  Result<std::int64_t> change_counter() override {
+    return read([&](SQLite::Database& db) -> Result<std::int64_t> {
+      return db.execAndGet("SELECT sum(value) FROM counters WHERE name IN ('changes', 'removals')").getInt64();
+    });
+  }
+
+  Result<FilterWords> filter_words() override {
+    return read([&](SQLite::Database& db) -> Result<FilterWords> {
+      const auto column = [&db](const char* sql) {
+        std::vector<std::string> words;
+        SQLite::Statement query(db, sql);
+        while (query.executeStep()) words.push_back(query.getColumn(0).getString());
+        return words;
+      };
+      return FilterWords{column("SELECT DISTINCT tag FROM tags ORDER BY tag LIMIT 1000"),
+                         column("SELECT name FROM metric_names ORDER BY name LIMIT 1000"),
+                         column("SELECT DISTINCT name FROM (SELECT name FROM runs WHERE deleted = 0 "
+                                "ORDER BY number DESC LIMIT 200)")};
+    });
+  }
+
   Result<std::map<RunState, std::int64_t>> counts_by_state() override {
     return read([&](SQLite::Database& db) -> Result<std::map<RunState, std::int64_t>> {
       SQLite::Statement query(db, "SELECT " + store::state_sql(store::lost_runs(db)) +

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -101,10 +102,7 @@ RunSummary summary_of(const SQLite::Statement& row, double now) {
   return run;
 }
 
-struct Expression {
-  std::string sql;
-  std::vector<std::variant<std::int64_t, double, std::string>> values = {};
-};
+using Expression = RunClause;
 
 // A column, a metric's last value, or a key of the config.
 Result<Expression> expression_of(const std::string& key, const std::string& state) {
@@ -123,6 +121,13 @@ Result<Expression> expression_of(const std::string& key, const std::string& stat
       {"loss", "r.loss"},
       {"val_loss", "r.val_loss"},
       {"tokens_per_second", "r.tokens_per_second"},
+      {"plan_bytes", "r.plan_bytes"},
+      {"progress",
+       "CASE WHEN r.total_steps > 0 THEN 100.0 * max(r.ended_step, r.last_step) / r.total_steps ELSE 0.0 END"},
+      {"lr",
+       "CASE WHEN json_valid(r.config_json) THEN CASE json_extract(r.config_json, '$.optim.matrices') WHEN 'adamw' "
+       "THEN json_extract(r.config_json, '$.optim.adam_lr') ELSE json_extract(r.config_json, '$.optim.muon_lr') END "
+       "END"},
       {"parameters", "r.parameters"},
       {"peak_bytes", "r.peak_bytes"},
       {"commit", "r.commit_id"},
@@ -168,6 +173,106 @@ const char* sign_of(RunQuery::Condition::Op op) {
   return "=";
 }
 
+// What is in a row, of the type that is asked for: a config of another version may have text where a number belongs.
+Expression typed(Expression expression, bool number) {
+  const std::size_t count = expression.values.size();
+  expression.sql = fmt::format("CASE WHEN typeof({0}) IN ({1}) THEN {0} END", expression.sql,
+                               number ? "'integer', 'real'" : "'text'");
+  for (std::size_t i = 0; i < count; ++i) expression.values.push_back(expression.values[i]);
+  return expression;
+}
+
+// Whether a figure was measured and is not a number (or, if not nan, is one).
+Expression nan_of(const RunFilter& filter, const Expression& value, bool nan) {
+  const char* null = nan ? "NULL" : "NOT NULL";
+  constexpr std::pair<std::string_view, const char*> figures[] = {
+      {"loss", "r.loss_step"}, {"first_loss", "r.loss_step"}, {"val_loss", "r.val_step"}};
+  for (const auto& [key, step] : figures)
+    if (filter.key == key) return {fmt::format("({} > 0 AND {} IS {})", step, value.sql, null), value.values};
+  std::string sql = value.sql;
+  const std::string_view select = "(SELECT value ";
+  sql.replace(0, select.size(), fmt::format("(SELECT value IS {} ", null));
+  return {fmt::format("coalesce({}, 0)", sql), value.values};
+}
+
+Result<Expression> condition_of(const RunFilter& filter, const std::string& state) {
+  using Kind = RunFilter::Kind;
+  using Op = RunFilter::Op;
+  const auto sign = [&]() -> const char* {
+    switch (filter.op) {
+      case Op::unequal:
+        return "<>";
+      case Op::less:
+        return "<";
+      case Op::at_most:
+        return "<=";
+      case Op::greater:
+        return ">";
+      case Op::at_least:
+        return ">=";
+      case Op::equal:
+      case Op::contains:
+        break;
+    }
+    return "=";
+  };
+  const std::string turned = filter.op == Op::unequal ? "NOT " : "";
+  switch (filter.kind) {
+    case Kind::all:
+    case Kind::any: {
+      Expression joined;
+      for (const RunFilter& part : filter.parts) {
+        auto inner = condition_of(part, state);
+        if (!inner) return inner;
+        joined.sql += (joined.sql.empty() ? "(" : filter.kind == Kind::all ? " AND " : " OR ") + inner->sql;
+        joined.values.insert(joined.values.end(), inner->values.begin(), inner->values.end());
+      }
+      joined.sql = joined.sql.empty() ? (filter.kind == Kind::all ? "1" : "0") : joined.sql + ")";
+      return joined;
+    }
+    case Kind::no: {
+      auto inner = condition_of(filter.parts.front(), state);
+      if (inner) inner->sql = "(NOT " + inner->sql + ")";
+      return inner;
+    }
+    case Kind::word:
+      return Expression{"(instr(lower(r.name), lower(?)) > 0 OR instr(lower(r.note), lower(?)) > 0)",
+                        {filter.text, filter.text}};
+    case Kind::tag:
+      return Expression{fmt::format("({}EXISTS (SELECT 1 FROM tags WHERE run = r.number AND tag = ?))", turned),
+                        {filter.text}};
+    case Kind::state:
+      return Expression{fmt::format("({}({} = ?))", turned, state), {filter.text}};
+    case Kind::is: {
+      constexpr std::pair<std::string_view, const char*> properties[] = {{"archived", "r.archived > 0"},
+                                                                         {"deleted", "r.deleted > 0"},
+                                                                         {"detached", "r.detached <> 0"},
+                                                                         {"dirty", "r.dirty <> 0"},
+                                                                         {"forked", "r.parent <> ''"}};
+      for (const auto& [word, sql] : properties)
+        if (filter.text == word) return Expression{fmt::format("({}({}))", turned, sql)};
+      return usage_error(fmt::format("no run is \"{}\"", printable(filter.text)));
+    }
+    case Kind::number:
+    case Kind::text:
+      break;
+  }
+  const bool number = filter.kind == Kind::number;
+  auto value = expression_of(filter.key, state);
+  if (!value) return value;
+  if (number && std::isnan(filter.number)) return nan_of(filter, *value, filter.op != Op::unequal);
+  Expression expression = typed(*value, number);
+  if (filter.op == Op::contains)
+    expression.sql = fmt::format("coalesce(instr(lower({}), lower(?)) > 0, 0)", expression.sql);
+  else
+    expression.sql = fmt::format("coalesce({} {} ?, 0)", expression.sql, sign());
+  if (number)
+    expression.values.emplace_back(filter.number);
+  else
+    expression.values.emplace_back(filter.text);
+  return expression;
+}
+
 }  // namespace
 
 double number_at(const SQLite::Statement& row, int column) {
@@ -208,14 +313,43 @@ std::string state_sql(const std::vector<std::int64_t>& lost) {
   return "CASE WHEN r.number IN (" + numbers + ") THEN 'lost' ELSE r.state END";
 }
 
+Result<std::vector<RunPlace>> read_order(SQLite::Database& db, const RunQuery& wanted, const std::string& group) {
+  const std::vector<std::int64_t> lost = lost_runs(db);
+  Expression grouped{"''"};
+  if (!group.empty()) {
+    auto expression = expression_of(group, state_sql(lost));
+    if (!expression) return tl::unexpected(expression.error());
+    grouped = std::move(*expression);
+  }
+  auto clause = compile(wanted, lost);
+  if (!clause) return tl::unexpected(clause.error());
+  SQLite::Statement query(db, fmt::format("SELECT r.number, CAST({} AS TEXT), r.val_step, r.val_loss, r.loss_step, "
+                                          "r.loss, r.state {}{}",
+                                          grouped.sql, run_tables, clause->sql));
+  int parameter = 0;
+  for (const auto* values : {&grouped.values, &clause->values})
+    for (const auto& value : *values) std::visit([&](const auto& v) { query.bind(++parameter, v); }, value);
+  std::vector<RunPlace> places;
+  while (query.executeStep()) {
+    RunPlace& place = places.emplace_back();
+    place.number = query.getColumn(0).getInt64();
+    if (!query.isColumnNull(1)) place.group = query.getColumn(1).getString();
+    if (query.getColumn(2).getInt64() > 0) place.val_loss = number_at(query, 3);
+    if (query.getColumn(4).getInt64() > 0) place.loss = number_at(query, 5);
+    place.state = run_state_from_string(query.getColumn(6).getString()).value_or(RunState::failed);
+    if (std::binary_search(lost.begin(), lost.end(), place.number)) place.state = RunState::lost;
+  }
+  return places;
+}
+
 Result<RunClause> compile(const RunQuery& query, const std::vector<std::int64_t>& lost) {
   const std::string state = state_sql(lost);
   RunClause clause;
   const auto require = [&clause](const std::string& condition) {
     clause.sql += (clause.sql.empty() ? "WHERE " : " AND ") + condition;
   };
-  if (!query.archived) require("r.archived = 0");
-  if (!query.deleted) require("r.deleted = 0");
+  if (!query.archived && !asks_for(query.filter, "archived")) require("r.archived = 0");
+  if (!query.deleted && !asks_for(query.filter, "deleted")) require("r.deleted = 0");
   if (!query.states.empty()) {
     std::string words;
     for (const RunState s : query.states) words += (words.empty() ? "'" : ", '") + std::string(to_string(s)) + "'";
@@ -235,6 +369,12 @@ Result<RunClause> compile(const RunQuery& query, const std::vector<std::int64_t>
     require(fmt::format("{} {} ?", expression->sql, sign_of(condition.op)));
     clause.values.insert(clause.values.end(), expression->values.begin(), expression->values.end());
     std::visit([&](const auto& value) { clause.values.emplace_back(value); }, condition.value);
+  }
+  if (!query.filter.matches_all()) {
+    auto condition = condition_of(query.filter, state);
+    if (!condition) return tl::unexpected(condition.error());
+    require(condition->sql);
+    clause.values.insert(clause.values.end(), condition->values.begin(), condition->values.end());
   }
   auto order = expression_of(query.order, state);
   if (!order) return tl::unexpected(order.error());

@@ -29,6 +29,7 @@ std::vector<std::int64_t> lost_runs(SQLite::Database& db);
 // The SQL of a run's real state.
 std::string state_sql(const std::vector<std::int64_t>& lost);
 
+Result<std::vector<RunPlace>> read_order(SQLite::Database& db, const RunQuery& wanted, const std::string& group);
 Result<RunClause> compile(const RunQuery& query, const std::vector<std::int64_t>& lost);
 
 double number_at(const SQLite::Statement& row, int column);  // NULL is NaN

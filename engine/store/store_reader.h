@@ -13,6 +13,7 @@
 
 #include "engine/base/result.h"
 #include "engine/run/run.h"
+#include "engine/store/run_filter.h"
 
 namespace stacklab {
 
@@ -105,10 +106,20 @@ struct RunQuery {
   std::string text = {};                   // in name, id or note
   std::vector<std::string> tags = {};      // all of them
   std::vector<Condition> conditions = {};  // all of them
+  RunFilter filter = {};
   bool archived = false, deleted = false;  // these too
   std::string order = "number";            // as a condition's key, or "name", "state"
   bool descending = false;
   std::int64_t limit = -1, offset = 0;
+};
+
+// A run's place in a list, with what groups of runs are summed up from.
+struct RunPlace {
+  std::int64_t number = 0;
+  std::string group;  // value of the key that the list is grouped by; empty: it has none
+  std::optional<double> loss, val_loss;
+  RunState state = RunState::queued;
+  bool operator==(const RunPlace&) const = default;
 };
 
 // What changed since a reader looked last.
@@ -143,6 +154,13 @@ class StoreReader {
   virtual Result<std::vector<RunSummary>> runs() = 0;  // in order of creation, archived and deleted ones too
   // Done in SQL. A key that cannot be one is a usage error.
   virtual Result<std::vector<RunSummary>> runs(const RunQuery& query) = 0;
+  // The same without the rows, each run with its value of the key `group` (empty: none); and rows by their numbers.
+  virtual Result<std::vector<RunPlace>> order(const RunQuery& query, const std::string& group) = 0;
+  virtual Result<std::vector<RunSummary>> numbered(const std::vector<std::int64_t>& numbers) = 0;
+  // A number that has changed when anything of a list may have.
+  virtual Result<std::int64_t> change_counter() = 0;
+  // What there is for a filter to name: tags, metrics, the newest names.
+  virtual Result<FilterWords> filter_words() = 0;
   virtual Result<std::map<RunState, std::int64_t>> counts_by_state() = 0;  // neither archived nor deleted
   // Cheap: what another look at runs() would show anew. 0 at first.
   virtual Result<RunChanges> changes(std::int64_t after) = 0;

@@ -25,6 +25,23 @@ class FakeReader final : public StoreReader {
     return all;
   }
   Result<std::vector<RunSummary>> runs(const RunQuery&) override { return runs(); }
+  Result<std::vector<RunPlace>> order(const RunQuery&, const std::string&) override {
+    const auto all = runs();
+    if (!all) return tl::unexpected(all.error());
+    std::vector<RunPlace> places;
+    for (const RunSummary& run : *all) places.push_back({run.number, {}, run.last_loss, run.val_loss, run.state});
+    return places;
+  }
+  Result<std::vector<RunSummary>> numbered(const std::vector<std::int64_t>& numbers) override {
+    auto all = runs();
+    if (!all) return all;
+    std::erase_if(*all, [&](const RunSummary& run) {
+      return std::find(numbers.begin(), numbers.end(), run.number) == numbers.end();
+    });
+    return all;
+  }
+  Result<std::int64_t> change_counter() override { return ++changes_; }
+  Result<FilterWords> filter_words() override { return FilterWords{}; }
   Result<std::map<RunState, std::int64_t>> counts_by_state() override {
     const std::lock_guard lock(w_->mutex_);
     std::map<RunState, std::int64_t> counts;

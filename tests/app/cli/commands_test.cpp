@@ -176,6 +176,14 @@ TEST(Runs, EmptyAndMissingWorkspaces) {
   EXPECT_FALSE(std::filesystem::exists(folder / "missing")) << "looking makes nothing";
 }
 
+TEST(Runs, AWrongFilterIsWrongUsageAndSaysWhere) {
+  const Answer answer = stacklab({"runs", "list", "--filter", "lr > 1e-4 and los < 3"});
+  EXPECT_EQ(answer.code, 2);
+  EXPECT_NE(answer.err.find("nothing is called \"los\" (at \"los\", character 15) (did you mean \"loss\"?)"),
+            std::string::npos)
+      << answer.err;
+}
+
 TEST(Common, WorkspaceFromTheEnvironment) {
   const TemporaryFolder folder;
   const Answer answer = run_words({program, "runs", "list"}, {{"STACKLAB_WORKSPACE", (folder / "here").string()}});

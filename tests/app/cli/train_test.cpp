@@ -48,6 +48,11 @@ TEST(Train, JsonAndTheStoreAgree) {
   EXPECT_EQ(runs[0]["state"], "finished");
   EXPECT_EQ(runs[0]["metrics"]["loss"], json["loss"]);
   EXPECT_NE(workspace({"runs", "list"}).out.find("finished"), std::string::npos);
+  const auto found = [&](const std::string& filter) {
+    return workspace({"runs", "list", "--json", "--filter", filter}).json()["runs"].size();
+  };
+  EXPECT_EQ(found("name:small and step = 12 and optim.adam_lr < 0.1 and not state:failed"), 1u);
+  EXPECT_EQ(found("step > 12 or tag:ablation"), 0u);
 
   const std::string id = json["run"];
   const Json shown = workspace({"runs", "show", id.substr(0, 4), "--json"}).json();
