@@ -95,7 +95,7 @@ std::string learnt(const JobOutcome& o, const Stored& run) {
       fmt::format("{} ({}): loss {} to {}", run.name, run.id, loss_text(known(o.first_loss)), loss_text(known(o.loss)));
   if (const auto validation = known(o.val_loss)) text += fmt::format(", validation {}", loss_text(validation));
   if (const auto entropy = known(o.unigram_entropy); entropy && *entropy > 0)
-    text += fmt::format(" (counting letters gives {})", loss_text(entropy));
+    text += fmt::format(" (counting tokens gives {})", loss_text(entropy));
   return text + fmt::format(", {} steps in {}, stored in {}", format_integer(o.steps), format_duration(o.seconds),
                             run.folder.string());
 }
@@ -131,6 +131,7 @@ std::string as_json(const JobOutcome& o, const Stored& run, const fs::path& work
   // A loss that was measured and is not a number shows as "nan".
   w.member("loss", o.loss);
   member_or_null(w, "val_loss", known(o.val_loss));
+  member_or_null(w, "val_bpb", known(o.val_bpb));
   member_or_null(w, "unigram_entropy", known(o.unigram_entropy));
   w.member("seconds", o.seconds);
   w.member("tokens_per_second", o.tokens_per_second);

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
 #include "engine/config/fields.h"
+#include "engine/config/mixture.h"
 #include "engine/config/values.h"
 #include "kernels/backend.h"
 
@@ -63,7 +64,8 @@ Status check_run(const RunConfig& config) {
                     s.warmup_tokens, s.decay_tokens, t.tokens));
   if (s.kind == "constant" && s.decay_tokens > 0)
     return usage_error("optim.schedule.decay_tokens: a constant schedule has no decay", "set it to 0, or kind to wsd");
-  if (config.data.corpus.empty()) return usage_error("data.corpus: no corpus is named", "see: stacklab corpus list");
+  if (config.data.corpus.empty() && config.data.mixture.empty())
+    return usage_error("data.corpus: no corpus is named", "see: stacklab corpus list");
   return {};
 }
 
@@ -84,17 +86,15 @@ tl::unexpected<Error> not_yet(std::string_view what, std::string remedy) {
   return usage_error(fmt::format("{} is not in this build yet", what), std::move(remedy));
 }
 
-Status check_supported_data(const RunConfig& config) {
-  if (config.data.tokenizer != "bytes")
-    return not_yet(
-        fmt::format("data.tokenizer: \"{}\"; a tokenizer other than bytes", printable(config.data.tokenizer)),
-        "set it to bytes");
-  if (config.model.vocab_size != 256)
-    return usage_error(fmt::format("model.vocab_size: bytes have a vocabulary of 256, not {}", config.model.vocab_size),
+Status check_data(const RunConfig& config) {
+  const DataConfig& data = config.data;
+  if (!data.mixture.empty())
+    if (const auto parts = parse_mixture(data.mixture); !parts) return tl::unexpected(parts.error());
+  if (data.tokenizer.empty())
+    return usage_error("data.tokenizer: no tokenizer is named", "use bytes, or the name of one in the workspace");
+  if (data.tokenizer == "bytes" && config.model.vocab_size < 256)
+    return usage_error(fmt::format("model.vocab_size: {} does not cover the 256 bytes", config.model.vocab_size),
                        "set it to 256");
-  if (!config.data.mixture.empty()) return not_yet("data.mixture: mixing corpora", "name one in data.corpus");
-  if (config.data.packing != "fragment")
-    return not_yet(fmt::format("data.packing: {}", config.data.packing), "set it to fragment");
   return {};
 }
 
@@ -127,7 +127,7 @@ Status validate(const RunConfig& config) {
   if (Status ok = check_run(config); !ok) return ok;
   if (auto steps = milestones_of(config.run); !steps) return tl::unexpected(steps.error());
   if (!(config.run.budget == BudgetConfig{})) return not_yet("run.budget", "leave it out");
-  return check_supported_data(config);
+  return check_data(config);
 }
 
 }  // namespace stacklab

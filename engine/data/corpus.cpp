@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/data/manifest_reader.h"
+
 namespace stacklab {
 namespace {
 
@@ -36,38 +38,6 @@ tl::unexpected<Error> bad_file(const fs::path& file, const std::string& why) {
                                                 "; a corpus of the catalogue is made again when it is needed");
 }
 
-// Reads fields of the manifest and remembers the first that is missing or of the wrong type.
-class Reader {
- public:
-  explicit Reader(const Json& object, std::string where = {}) : object_(object), where_(std::move(where)) {}
-
-  std::string text(const char* key) {
-    const Json* field = find(key);
-    if (field && field->is_string()) return field->get<std::string>();
-    return complain(key, "a text"), std::string();
-  }
-  std::int64_t size(const char* key) {
-    const Json* field = find(key);
-    if (field && field->is_number_integer() && *field >= 0 && *field <= std::int64_t{1} << 53)
-      return field->get<std::int64_t>();
-    return complain(key, "a whole number from 0"), 0;
-  }
-  const std::string& error() const { return error_; }
-
- private:
-  const Json* find(const char* key) const {
-    if (!object_.is_object()) return nullptr;
-    const auto at = object_.find(key);
-    return at == object_.end() ? nullptr : &*at;
-  }
-  void complain(const char* key, const char* wanted) {
-    if (error_.empty()) error_ = "\"" + where_ + key + "\" is missing or not " + wanted;
-  }
-
-  const Json& object_;
-  std::string where_, error_;
-};
-
 struct FileRecord {
   std::int64_t bytes = 0;
   std::string sha256;
@@ -88,7 +58,7 @@ Result<Manifest> read_manifest(const fs::path& dir) {
 
   Manifest manifest;
   CorpusInfo& info = manifest.info;
-  Reader top(json);
+  ManifestReader top(json);
   const std::string format = top.text("format");
   const std::int64_t version = top.size("version");
   if (!top.error().empty()) return bad_file(file, top.error());
@@ -110,18 +80,19 @@ Result<Manifest> read_manifest(const fs::path& dir) {
   const Json& sources = json.contains("sources") ? json["sources"] : none;
   if (!sources.is_array()) return bad_file(file, "\"sources\" is missing or not a list");
   for (const Json& source : sources) {
-    Reader reader(source, "sources.");
+    ManifestReader reader(source, "sources.");
     info.sources.push_back({reader.text("name"), reader.text("version"), reader.text("sha256"), reader.size("bytes")});
     if (!reader.error().empty()) return bad_file(file, reader.error());
   }
   const Json& files = json.contains("files") ? json["files"] : none;
   for (auto [name, record] : {std::pair(documents_file, &manifest.documents), std::pair(index_file, &manifest.index)}) {
-    Reader reader(files.is_object() && files.contains(name) ? files[name] : none, "files." + std::string(name) + ".");
+    ManifestReader reader(files.is_object() && files.contains(name) ? files[name] : none,
+                          "files." + std::string(name) + ".");
     *record = {reader.size("bytes"), reader.text("sha256")};
     if (!reader.error().empty()) return bad_file(file, reader.error());
   }
   if (files.contains(licence_file)) {
-    Reader reader(files[licence_file], "files.licence.txt.");
+    ManifestReader reader(files[licence_file], "files.licence.txt.");
     manifest.licence = FileRecord{reader.size("bytes"), reader.text("sha256")};
     if (!reader.error().empty()) return bad_file(file, reader.error());
   }
@@ -218,8 +189,8 @@ Result<Corpus> Corpus::open(const fs::path& dir) {
   return corpus;
 }
 
-void Corpus::release(std::size_t first, std::size_t last) const {
-  bytes_->release(begin(first), begin(last) - begin(first));
+void Corpus::release(std::span<const std::uint8_t> bytes) const {
+  bytes_->release(static_cast<std::size_t>(bytes.data() - documents_.data()), bytes.size());
 }
 
 bool is_held_out(std::string_view sha256, double validation_fraction) {

@@ -91,8 +91,8 @@ class Corpus {
     return documents_.subspan(begin(i), document_bytes(i));
   }
   std::size_t document_bytes(std::size_t i) const { return static_cast<std::size_t>(offsets_[i + 1] - offsets_[i]); }
-  // Documents first .. last - 1 have been read: their pages may go. They can still be read.
-  void release(std::size_t first, std::size_t last) const;
+  // These bytes of documents have been read: their pages may go. They can still be read.
+  void release(std::span<const std::uint8_t> bytes) const;
 
   // Indices of the documents held out for validation and of the rest, in document order: by hash of the document's
   // bytes, so that a document keeps its side whatever else the corpus holds, equal documents are on one side, and a

@@ -1,111 +1,80 @@
-// Packed batches from documents. Everything is a pure function of (seed, step), so a resumed run reads exactly on.
+// Packed batches from the documents of one or several sources. Everything is a pure function of (seed, step), so a
+// resumed run reads exactly on, from any step, without reading what came before.
 //
-// The stream: in each epoch every document comes once, in an order of that epoch; epochs follow each other without a
-// gap, and a row is the next seq_len tokens of the stream. A document that does not fit its row is cut into fragments:
-// the next row goes on with the next byte, which is also the target of the fragment's last token, so that no byte and
-// no (input, target) pair is ever lost. A document shorter than LoaderShape::min_slot is padded to it, which bounds the
-// number of documents in a row. Padding comes after the document's own tokens, has ignored targets and counts as part
-// of the document before it: causal attention never sees it.
+// A step is rows of seq_len tokens; each row is of one source (row_schedule.h) and is that source's next row
+// (row_stream.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/base/result.h"
-#include "engine/data/corpus.h"
+#include "engine/data/batch.h"
+#include "engine/data/dataset.h"
+#include "engine/data/row_schedule.h"
+#include "engine/data/row_stream.h"
 
 namespace stacklab {
 
-inline constexpr std::int32_t ignored_target = -100;
-
-// One micro-batch: T = micro_batch * seq_len tokens of packed documents.
-// A document (or the fragment of one that fits its row) is tokens cu_seqlens[d] .. cu_seqlens[d+1]; every row begins
-// with a new one; unused entries at the end equal T.
-struct MicroBatch {
-  std::vector<std::int32_t> ids;         // [T]
-  std::vector<std::int32_t> targets;     // [T] the token after ids[t] in the same document, else ignored_target
-  std::vector<std::int32_t> positions;   // [T] from 0 in every fragment
-  std::vector<std::int32_t> cu_seqlens;  // [max_documents + 1]
+struct LoaderSource {
+  std::string name;
+  double weight = 1;  // of the rows, relative to the others'
+  const TokenDocuments* documents = nullptr;
 };
 
-// All micro-batches of one update, with the number of targets in them: losses are divided once, by this.
-struct StepBatch {
-  std::vector<MicroBatch> micro;
-  std::int64_t targets = 0;
-};
-
-struct LoaderShape {
-  static constexpr std::int64_t min_slot = 4;  // tokens that a document takes at least
-
-  std::int64_t seq_len = 0;
-  std::int64_t micro_batch = 0;   // rows of a micro-batch
-  std::int64_t accumulation = 1;  // micro-batches of a step
-
-  // Capacity of cu_seqlens: no order of any documents can exceed it, since a row holds at most the rest of one document
-  // and ceil(seq_len / min_slot) that begin in it.
-  std::int64_t max_documents() const { return micro_batch * (1 + (seq_len + min_slot - 1) / min_slot); }
-  std::int64_t tokens() const { return micro_batch * seq_len; }
-  std::int64_t step_tokens() const { return accumulation * tokens(); }
-};
-
-// What packing does to the documents in one epoch. Nothing is lost: long documents are cut, not dropped.
-struct PackingReport {
-  std::int64_t documents = 0;        // with at least one byte
-  std::int64_t empty_documents = 0;  // have nothing to read; left out
-  std::int64_t tokens_in = 0;        // bytes of all documents
-  std::int64_t tokens_packed = 0;    // of those, inputs of the epoch
-  std::int64_t tokens_lost = 0;      // tokens_in - tokens_packed
-  std::int64_t targets = 0;          // all but the first byte of each document
-  std::int64_t padding = 0;          // after documents shorter than min_slot
+struct LoaderOrder {
+  std::uint64_t seed = 0;
+  // Training: a new order each epoch, from the seed; a source that ends begins again. Else (validation) one pass in
+  // the order given: what is left of the last step, and every step after it, is padding.
+  bool shuffled = true;
+  Packing packing = Packing::fragment;
 };
 
 class BatchLoader {
  public:
-  // documents: indices into the corpus, which must outlive the loader.
-  // shuffled (training): a new order each epoch, from the seed. Fails when the documents hold fewer than seq_len + 1
-  // bytes. Not shuffled (validation): one pass in the order given; what is left of the last step, and every step after
-  // it, is padding, so that steps_per_epoch_rounded_up() steps score every target exactly once. Fails when there is no
-  // target.
-  static Result<BatchLoader> create(const Corpus& corpus, std::vector<std::size_t> documents, LoaderShape shape,
-                                    std::uint64_t seed, bool shuffled);
-  BatchLoader(BatchLoader&&) noexcept;
-  BatchLoader& operator=(BatchLoader&&) noexcept;
-  ~BatchLoader();
+  // The documents must outlive the loader. Training fails when a source holds fewer than seq_len + 1 tokens, both when
+  // there is no target. A pass over several sources keeps their weights and ends where the first of them does; over
+  // one, it scores every target exactly once.
+  static Result<BatchLoader> create(const std::vector<LoaderSource>& sources, LoaderShape shape, LoaderOrder order);
+  static Result<BatchLoader> training(const Dataset& data, LoaderShape shape, std::uint64_t seed, Packing packing);
+  // Long documents are cut, whatever training does with them. A source without held-out documents is left out.
+  static Result<BatchLoader> validation(const Dataset& data, LoaderShape shape);
 
   // The batch of step s (from 0), in any order of calls, from any thread.
   StepBatch step(std::int64_t s) const;
   // The same into a batch that was filled before: nothing is allocated, unless the step is the first of its epoch.
   void fill(std::int64_t s, StepBatch& batch) const;
   const LoaderShape& shape() const { return shape_; }
+  // Of all sources, and of each.
   const PackingReport& report() const { return report_; }
+  struct SourceReport {
+    std::string name;
+    PackingReport packing;
+    std::int64_t tokens = 0;  // read in so many steps, padding included
+    double epochs = 0;        // how often that is all of it
+  };
+  std::vector<SourceReport> source_reports(std::int64_t steps) const;
   std::int64_t tokens_per_epoch() const { return report_.tokens_packed + report_.padding; }
-  std::int64_t steps_per_epoch_rounded_up() const;
+  // Steps of a pass; of training, those after which one source has been read.
+  std::int64_t steps_per_epoch_rounded_up() const { return (rows_ + shape_.step_rows() - 1) / shape_.step_rows(); }
 
  private:
-  struct Epoch;       // an order of the documents and where each begins
-  struct EpochCache;  // the epochs used last
+  BatchLoader() = default;
+  void fill_row(std::int64_t row, std::int64_t t, MicroBatch& batch, std::size_t& entries) const;
 
-  BatchLoader();
-  std::shared_ptr<const Epoch> epoch(std::int64_t e) const;
-  void fill_row(std::int64_t begin, std::int64_t row, MicroBatch& batch, std::size_t& entries) const;
-
-  const Corpus* corpus_ = nullptr;
-  std::vector<std::size_t> documents_;
+  std::vector<std::string> names_;
+  std::vector<RowStream> streams_;
+  RowSchedule schedule_;
   LoaderShape shape_;
-  std::uint64_t seed_ = 0;
-  bool shuffled_ = false;
+  bool repeats_ = false;
+  std::int64_t rows_ = 0;  // of a pass
   PackingReport report_;
-  std::unique_ptr<EpochCache> cache_;
 };
 
 // Whether a micro-batch keeps the promises above: sizes, cu_seqlens rising from 0 to T and staying there, a document
 // boundary at every row, positions from 0 in every fragment. The error says which entry does not.
 Status check_micro_batch(const MicroBatch& batch, const LoaderShape& shape);
-
-// Entropy of single bytes, nats per byte: what counting letters reaches, and the first line a model must fall below.
-// NaN without bytes.
-double unigram_entropy(const Corpus& corpus, const std::vector<std::size_t>& documents);
 
 }  // namespace stacklab

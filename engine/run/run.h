@@ -36,6 +36,7 @@ inline constexpr std::string_view loss = "loss";                // nats per targ
 inline constexpr std::string_view ce = "ce";                    // cross-entropy alone, nats per token
 inline constexpr std::string_view z_loss = "z_loss";            // z_loss_coef * mean(lse^2)
 inline constexpr std::string_view val_loss = "val_loss";        // cross-entropy on held-out documents
+inline constexpr std::string_view val_bpb = "val_bpb";          // the same, bits per byte of text
 inline constexpr std::string_view adam_lr = "adam_lr";          // AdamW's rate in this update
 inline constexpr std::string_view muon_lr = "muon_lr";          // Muon's rate in this update
 inline constexpr std::string_view grad_norm = "grad_norm";      // global L2 norm before clipping

@@ -14,6 +14,7 @@
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
 #include "engine/service/model_facts.h"
+#include "engine/service/run_data.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/milestones.h"
 
@@ -31,6 +32,7 @@ void copy_result(JobOutcome& outcome, const TrainResult& r) {
   outcome.first_loss = r.first_loss;
   outcome.loss = r.loss;
   outcome.val_loss = r.val_loss;
+  outcome.val_bpb = r.val_bpb;
   outcome.unigram_entropy = r.unigram_entropy;
   outcome.seconds = r.seconds;
   outcome.tokens_per_second = r.tokens_per_second;
@@ -51,6 +53,7 @@ void copy_stored(JobOutcome& outcome, const RunSummary& run) {
   outcome.seconds = run.seconds;
   outcome.tokens_per_second = run.tokens_per_second;
   outcome.unigram_entropy = none;
+  outcome.val_bpb = none;
   for (const auto& [name, value] : run.facts)
     if (name == "unigram_entropy") outcome.unigram_entropy = value;
 }
@@ -178,6 +181,7 @@ JobOutcome Job::execute() {
   auto config = ordered_config();
   if (!config) return ended(order.stored_run, config.error());
   if (const auto valid = check_launch(*config); !valid) return ended({}, valid.error());
+  if (const auto taken_in = take_in_tokenizer(*config, *workspace_); !taken_in) return ended({}, taken_in.error());
   RunId id = config_hash(*config);
   change_snapshot([&](JobSnapshot& s) { s.name = config->name; });
 
@@ -186,11 +190,11 @@ JobOutcome Job::execute() {
   if (!look) return ended(id, look.error());
   if (*look == Claim::Kind::already_finished) return stored_outcome(id);
 
-  const auto corpus = corpus_for(*config, id);
+  const auto data = data_for(*config, id);
   if (stop_.stop_requested())
     return ended({}, {Error::Kind::stopped, fmt::format("stopped by {} before training began", stopped_by()), {}});
-  if (!corpus) return ended({}, corpus.error());
-  return train(*config, id, *corpus);
+  if (!data) return ended({}, data.error());
+  return train(*config, id, *data);
 }
 
 Result<RunConfig> Job::ordered_config() {
@@ -207,12 +211,33 @@ bool Job::knows_run(const RunId& id) const {
   return reader && (*reader)->run(id);
 }
 
-// The corpus of the config, or the fallback's: then config and id become the fallback's too.
-Result<Corpus> Job::corpus_for(RunConfig& config, RunId& id) {
-  const CorpusProgress report = [this](std::string_view detail, std::int64_t done, std::int64_t total) {
-    change_snapshot([&](JobSnapshot& s) { s.progress = {"text", std::string(detail), done, total}; });
+CorpusProgress Job::reporting(std::string phase) {
+  return [this, phase = std::move(phase)](std::string_view detail, std::int64_t done, std::int64_t total) {
+    change_snapshot([&](JobSnapshot& s) { s.progress = {phase, std::string(detail), done, total}; });
   };
-  report("looking for " + config.data.corpus, 0, 0);
+}
+
+// The text itself is needed only where its shards are not there yet.
+Status Job::have_text(const std::string& name, const TokenCoding& coding, const DataConfig& data) {
+  const CorpusProgress report = reporting("text");
+  report("looking for " + name, 0, 0);
+  std::error_code ec;
+  if (const auto here = Corpus::describe(*workspace_ / "data" / name);
+      here && fs::exists(shards_folder(*workspace_, *here, coding, data), ec))
+    return {};
+  const auto corpus = steps_->ensure_corpus(name, *workspace_, report, stop_.get_token());
+  return corpus ? Status() : tl::unexpected(corpus.error());
+}
+
+// The texts of the config, or the fallback's: then config and id become the fallback's too.
+Status Job::have_texts(RunConfig& config, RunId& id, const TokenCoding& coding) {
+  const auto mixture = mixture_of(config.data);
+  if (!mixture) return tl::unexpected(mixture.error());
+  if (!config.data.mixture.empty()) {
+    for (const MixturePart& part : *mixture)
+      if (Status here = have_text(part.name, coding, config.data); !here) return here;
+    return {};
+  }
   const std::string& fallback = order.options.fallback_corpus;
   const bool may_fall_back = !fallback.empty() && fallback != config.data.corpus;
   RunConfig other = config;
@@ -221,25 +246,34 @@ Result<Corpus> Job::corpus_for(RunConfig& config, RunId& id) {
   if (may_fall_back && !knows_run(id) && knows_run(config_hash(other))) {
     config = other;
     id = config_hash(config);
-    return steps_->ensure_corpus(fallback, *workspace_, report, stop_.get_token());
+    return have_text(fallback, coding, config.data);
   }
-  auto corpus = steps_->ensure_corpus(config.data.corpus, *workspace_, report, stop_.get_token());
+  const Status first = have_text(config.data.corpus, coding, config.data);
   // Only what cannot be fetched is replaced: not a wrong name, and not a corpus that is here and damaged.
   std::error_code ec;
-  const bool not_to_be_had = !corpus && corpus.error().kind == Error::Kind::failed &&
-                             !fs::exists(*workspace_ / "data" / config.data.corpus, ec);
-  if (!not_to_be_had || stop_.stop_requested() || !may_fall_back) return corpus;
-  fallback_note_ = fmt::format("corpus {} in place of {}: {}", fallback, config.data.corpus, corpus.error().message());
+  const bool not_to_be_had =
+      !first && first.error().kind == Error::Kind::failed && !fs::exists(*workspace_ / "data" / config.data.corpus, ec);
+  if (!not_to_be_had || stop_.stop_requested() || !may_fall_back) return first;
+  fallback_note_ = fmt::format("corpus {} in place of {}: {}", fallback, config.data.corpus, first.error().message());
   log_warning("{}", fallback_note_);
-  report(fallback_note_, 0, 0);
-  auto second = steps_->ensure_corpus(fallback, *workspace_, report, stop_.get_token());
-  if (!second) {
-    return failed(fmt::format("neither corpus can be had: {}; {}", corpus.error().message(), second.error().what),
+  reporting("text")(fallback_note_, 0, 0);
+  if (const Status second = have_text(fallback, coding, config.data); !second) {
+    return failed(fmt::format("neither corpus can be had: {}; {}", first.error().message(), second.error().what),
                   second.error().remedy);
   }
   config = other;
   id = config_hash(config);
-  return second;
+  return {};
+}
+
+Result<Dataset> Job::data_for(RunConfig& config, RunId& id) {
+  const auto coding = coding_named(config.data.tokenizer, *workspace_);
+  if (!coding) return tl::unexpected(coding.error());
+  if (Status fits = check_vocabulary(config, *coding); !fits) return tl::unexpected(fits.error());
+  if (Status here = have_texts(config, id, *coding); !here) return tl::unexpected(here.error());
+  const auto mixture = mixture_of(config.data);
+  if (!mixture) return tl::unexpected(mixture.error());
+  return open_run_data(config, *mixture, *coding, *workspace_, reporting("shards"), stop_.get_token());
 }
 
 ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const {
@@ -255,11 +289,11 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
   return request;
 }
 
-JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& corpus) {
+JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& data) {
   const auto room = room_for_checkpoints(config, id);
   if (!room) return ended(id, room.error());
   ClaimRequest request = claim_request(config, id);
-  request.corpus_sha256 = corpus.info().sha256;
+  request.corpus_sha256 = data.corpus_hash();
   const std::weak_ptr<Job> self = weak_from_this();
   const auto claim = store_->claim(request, {[self](const std::string& why, StopKind) {
                                                if (const auto job = self.lock()) job->request_stop(why);
@@ -293,7 +327,7 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Corpus& co
   todo.resume = order.options.resume;
   todo.known_steps = claim->step;
   todo.trace = {order.options.trace_file, order.options.trace_steps};
-  auto result = train_guarded(todo, corpus, sink);
+  auto result = train_guarded(todo, data, sink);
 
   JobOutcome outcome;
   outcome.job = order.job;
@@ -359,10 +393,10 @@ Result<std::string> Job::room_for_checkpoints(const RunConfig& config, const Run
   return "The disk is too full: " + numbers;
 }
 
-Result<TrainResult> Job::train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink) {
+Result<TrainResult> Job::train_guarded(const TrainRequest& request, const Dataset& data, RunSink& sink) {
   try {
     if (auto ready = prepare_folder(request.run_dir, request.config); !ready) return tl::unexpected(ready.error());
-    return steps_->train(request, corpus, sink, stop_.get_token());
+    return steps_->train(request, data, sink, stop_.get_token());
   } catch (const std::bad_alloc&) {
     return failed("out of memory", "close other programs, or use a smaller micro_batch or model");
   } catch (const std::exception& e) {

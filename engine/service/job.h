@@ -41,9 +41,12 @@ class Job : public std::enable_shared_from_this<Job> {
   JobOutcome execute();
   Result<RunConfig> ordered_config();
   bool knows_run(const RunId& id) const;
-  Result<Corpus> corpus_for(RunConfig& config, RunId& id);
-  JobOutcome train(const RunConfig& config, const RunId& id, const Corpus& corpus);
-  Result<TrainResult> train_guarded(const TrainRequest& request, const Corpus& corpus, RunSink& sink);
+  CorpusProgress reporting(std::string phase);
+  Status have_text(const std::string& name, const TokenCoding& coding, const DataConfig& data);
+  Status have_texts(RunConfig& config, RunId& id, const TokenCoding& coding);
+  Result<Dataset> data_for(RunConfig& config, RunId& id);
+  JobOutcome train(const RunConfig& config, const RunId& id, const Dataset& data);
+  Result<TrainResult> train_guarded(const TrainRequest& request, const Dataset& data, RunSink& sink);
   Status prepare_folder(const std::filesystem::path& folder, const RunConfig& config);
 
   Result<std::string> room_for_checkpoints(const RunConfig& config, const RunId& id) const;

@@ -44,7 +44,7 @@ struct JobOutcome {
   RunState state = RunState::failed;
   std::optional<Error> error;
   std::int64_t steps = 0, tokens = 0, parameters = 0, plan_bytes = 0, peak_bytes = 0;
-  double first_loss = 0, loss = 0, val_loss = 0, unigram_entropy = 0, seconds = 0, tokens_per_second = 0;
+  double first_loss = 0, loss = 0, val_loss = 0, val_bpb = 0, unigram_entropy = 0, seconds = 0, tokens_per_second = 0;
   Utilisation utilisation;  // at tokens_per_second
   std::optional<TraceSummary> trace;
   bool already_finished = false;  // resume of a finished run: nothing was done

@@ -9,6 +9,7 @@
 
 #include "engine/base/result.h"
 #include "engine/data/corpus.h"
+#include "engine/data/dataset.h"
 #include "engine/service/job_service.h"
 #include "engine/store/store.h"
 #include "engine/train/trainer.h"
@@ -19,7 +20,7 @@ struct JobSteps {
   std::function<Result<Corpus>(std::string_view name, const std::filesystem::path& workspace,
                                const CorpusProgress& progress, std::stop_token stop)>
       ensure_corpus;
-  std::function<Result<TrainResult>(const TrainRequest& request, const Corpus& corpus, RunSink& sink,
+  std::function<Result<TrainResult>(const TrainRequest& request, const Dataset& data, RunSink& sink,
                                     std::stop_token stop)>
       train;
 };

@@ -6,12 +6,12 @@ namespace stacklab {
 
 Result<std::unique_ptr<JobService>> JobService::open(const std::filesystem::path& workspace) {
   // How well a run uses this computer is said against what its matrix products reach.
-  const auto train_measured = [workspace](const TrainRequest& request, const Corpus& corpus, RunSink& sink,
+  const auto train_measured = [workspace](const TrainRequest& request, const Dataset& data, RunSink& sink,
                                           std::stop_token stop) {
     TrainRequest measured = request;
     const std::int64_t threads = request.config.run.threads;
     measured.gemm_rate = gemm_rate(workspace, threads > 0 ? static_cast<int>(threads) : usable_threads()).value_or(0);
-    return train(measured, corpus, sink, std::move(stop));
+    return train(measured, data, sink, std::move(stop));
   };
   return open_job_service(workspace, {ensure_corpus, train_measured});
 }

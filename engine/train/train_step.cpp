@@ -204,20 +204,30 @@ void TrainStep::parameters_changed() {
   if (programs_->refresh >= 0) executor_->run(programs_->refresh);
 }
 
-double TrainStep::evaluate(const BatchLoader& loader, std::int64_t steps) {
+double TrainStep::Evaluation::bits_per_byte() const {
+  if (bytes == 0) return std::numeric_limits<double>::quiet_NaN();
+  return loss * static_cast<double>(targets) / (std::log(2.0) * static_cast<double>(bytes));
+}
+
+TrainStep::Evaluation TrainStep::evaluate(const BatchLoader& loader, std::int64_t steps,
+                                          std::span<const std::int32_t> token_bytes) {
   double sum = 0;
-  std::int64_t targets = 0;
+  Evaluation all;
   for (std::int64_t s = 0; s < steps; ++s) {
     loader.fill(s, evaluated_);
-    targets += evaluated_.targets;
+    all.targets += evaluated_.targets;
     for (const MicroBatch& micro : evaluated_.micro) {
       // Coefficients of -1: the sum, divided once at the end.
       write_inputs(programs_->evaluate, micro, 1);
       executor_->run(programs_->evaluate.program);
       sum += executor_->host<double>(programs_->evaluate.sums)[0];
+      for (const std::int32_t target : micro.targets)
+        if (target != ignored_target && !token_bytes.empty())
+          all.bytes += token_bytes[static_cast<std::size_t>(target)];
     }
   }
-  return targets > 0 ? sum / static_cast<double>(targets) : std::numeric_limits<double>::quiet_NaN();
+  all.loss = all.targets > 0 ? sum / static_cast<double>(all.targets) : std::numeric_limits<double>::quiet_NaN();
+  return all;
 }
 
 }  // namespace stacklab

@@ -85,9 +85,14 @@ class TrainStep {
     double adam = 0, muon = 0;
   };
   StepResult run(const StepBatch& batch, Rates rates);
-  // Mean cross-entropy over the targets of the first `steps` batches of a loader with this shape; NaN when there are no
-  // targets.
-  double evaluate(const BatchLoader& loader, std::int64_t steps);
+  struct Evaluation {
+    double loss = 0;  // mean cross-entropy over the targets, nats; NaN when there are none
+    std::int64_t targets = 0;
+    std::int64_t bytes = 0;  // of text that the targets stand for
+    double bits_per_byte() const;
+  };
+  // Of the first `steps` batches of a loader with this shape. token_bytes: of text, by id; may be empty.
+  Evaluation evaluate(const BatchLoader& loader, std::int64_t steps, std::span<const std::int32_t> token_bytes = {});
 
   // Draws the parameters and clears the optimiser's state: the start of a run.
   void initialise(std::uint64_t seed);

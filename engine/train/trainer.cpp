@@ -35,12 +35,13 @@ std::string number_text(double v) { return std::isnan(v) ? "nan" : fmt::format("
 
 class Trainer {
  public:
-  Trainer(const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop)
-      : request_(request), config_(request.config), corpus_(corpus), sink_(sink), stop_(std::move(stop)) {}
+  Trainer(const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop)
+      : request_(request), config_(request.config), data_(data), sink_(sink), stop_(std::move(stop)) {}
 
   Result<TrainResult> run() {
     if (Status s = prepare(); !s) return tl::unexpected(s.error());
     if (Status s = restore(); !s) return tl::unexpected(s.error());
+    say_data();
     const std::int64_t wanted = request_.max_steps > 0 ? std::min(request_.max_steps, total_) : total_;
     const double begin = steady_seconds();
     const std::int64_t first = state_.step;
@@ -60,13 +61,12 @@ class Trainer {
     auto shape = loader_shape(config_);
     if (!shape) return tl::unexpected(shape.error());
     total_ = config_.steps();
-    const Corpus::Split split = corpus_.split(config_.data.validation_fraction);
-    auto loader =
-        BatchLoader::create(corpus_, split.train, *shape, static_cast<std::uint64_t>(config_.train.seed), true);
+    auto loader = BatchLoader::training(data_, *shape, static_cast<std::uint64_t>(config_.train.seed),
+                                        packing_from_string(config_.data.packing).value_or(Packing::fragment));
     if (!loader) return tl::unexpected(loader.error());
     loader_.emplace(std::move(*loader));
-    entropy_ = unigram_entropy(corpus_, split.validation);
-    if (auto held_out = BatchLoader::create(corpus_, split.validation, *shape, 0, false); held_out) {
+    entropy_ = unigram_entropy(data_);
+    if (auto held_out = BatchLoader::validation(data_, *shape); held_out) {
       eval_steps_ = std::min(held_out->steps_per_epoch_rounded_up(),
                              std::max<std::int64_t>(1, config_.run.eval_tokens / shape->step_tokens()));
       validation_.emplace(std::move(*held_out));
@@ -96,10 +96,28 @@ class Trainer {
     provenance_ = provenance_of_build();
     provenance_.config_hash = config_hash(config_);
     provenance_.corpus = config_.data.corpus;
-    provenance_.corpus_sha256 = corpus_.info().sha256;
+    provenance_.corpus_sha256 = data_.corpus_hash();
     provenance_.tokenizer = config_.data.tokenizer;
-    provenance_.tokenizer_sha256 = request_.tokenizer_sha256;
+    provenance_.tokenizer_sha256 = data_.coding().json().empty() ? "" : data_.coding().sha256();
     provenance_.environment = current_fingerprint(backend.name(), threads);
+  }
+
+  // What packing makes of the documents, and how often the run reads them.
+  void say_data() {
+    const PackingReport& all = loader_->report();
+    for (const auto& [name, value] :
+         {std::pair("data_tokens", all.tokens_in), std::pair("data_tokens_used", all.tokens_packed),
+          std::pair("data_tokens_lost", all.tokens_lost)})
+      sink_.fact(name, static_cast<double>(value));
+    if (state_.step > 0) return;
+    for (const BatchLoader::SourceReport& source : loader_->source_reports(total_))
+      sink_.event(
+          {RunEvent::Kind::info, 0,
+           fmt::format("Text {}: {} tokens in {} documents, {} used and {} lost by packing; the run reads {} "
+                       "of them, {:.3g} epochs",
+                       source.name, format_integer(source.packing.tokens_in), format_integer(source.packing.documents),
+                       format_integer(source.packing.tokens_packed), format_integer(source.packing.tokens_lost),
+                       format_integer(source.tokens), source.epochs)});
   }
 
   // The plan against what is free now, before anything is allocated.
@@ -270,10 +288,16 @@ class Trainer {
   void evaluate() {
     if (!validation_ || evaluated_at_ == state_.step) return;
     beat(last_step_seconds_ * static_cast<double>(eval_steps_ + 1));
-    state_.val_loss = step_->evaluate(*validation_, eval_steps_);
+    const TrainStep::Evaluation seen = step_->evaluate(*validation_, eval_steps_, data_.coding().token_bytes());
+    state_.val_loss = seen.loss;
+    val_bpb_ = seen.bits_per_byte();
     evaluated_at_ = state_.step;
     state_.seconds = seconds_before_ + steady_seconds();
-    sink_.metrics({state_.step, state_.tokens, state_.seconds, unix_seconds(), {{metric::val_loss, state_.val_loss}}});
+    sink_.metrics({state_.step,
+                   state_.tokens,
+                   state_.seconds,
+                   unix_seconds(),
+                   {{metric::val_loss, state_.val_loss}, {metric::val_bpb, val_bpb_}}});
   }
 
   Status save() {
@@ -305,6 +329,7 @@ class Trainer {
     r.first_loss = state_.first_loss;
     r.loss = state_.loss;
     r.val_loss = state_.val_loss;
+    r.val_bpb = val_bpb_;
     r.unigram_entropy = entropy_;
     r.seconds = seconds_before_ + steady_seconds();
     const double tokens = static_cast<double>((state_.step - first) * config_.train.batch_tokens);
@@ -320,7 +345,7 @@ class Trainer {
 
   const TrainRequest& request_;
   const RunConfig& config_;
-  const Corpus& corpus_;
+  const Dataset& data_;
   RunSink& sink_;
   std::stop_token stop_;
 
@@ -333,6 +358,7 @@ class Trainer {
   std::unique_ptr<TrainStep> step_;
   std::int64_t total_ = 0, eval_steps_ = 0, evaluated_at_ = -1, saved_at_ = -1;
   std::vector<std::string> max_logit_names_;
+  double val_bpb_ = std::numeric_limits<double>::quiet_NaN();
   double step_flops_ = 0, entropy_ = 0, seconds_before_ = 0, last_step_seconds_ = 0, training_seconds_ = 0;
   int skipped_in_a_row_ = 0;
   TrainerState state_;
@@ -340,8 +366,8 @@ class Trainer {
 
 }  // namespace
 
-Result<TrainResult> train(const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop) {
-  return Trainer(request, corpus, sink, std::move(stop)).run();
+Result<TrainResult> train(const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop) {
+  return Trainer(request, data, sink, std::move(stop)).run();
 }
 
 }  // namespace stacklab

@@ -10,7 +10,7 @@
 
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
-#include "engine/data/corpus.h"
+#include "engine/data/dataset.h"
 #include "engine/run/run.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/step_tracer.h"
@@ -28,7 +28,6 @@ struct TrainRequest {
   // Begin with this checkpoint, wherever it is, and leave run_dir's alone; what it cannot give is an error.
   std::optional<CheckpointFolder> from = {};
   std::vector<std::string> also_accepted = {};  // config hashes whose checkpoints are this run's too: a fork's parent
-  std::string tokenizer_sha256 = {};            // for the provenance; empty for bytes
 };
 
 struct TrainResult {
@@ -37,6 +36,7 @@ struct TrainResult {
   double first_loss = 0;         // of update 1 (as recorded when resumed)
   double loss = 0;               // of the last update
   double val_loss = 0;           // of the last evaluation; NaN if there was none
+  double val_bpb = 0;            // the same in bits per byte of text
   double unigram_entropy = 0;    // of the validation text, nats per token
   double seconds = 0;            // spent in this run
   double tokens_per_second = 0;  // of this process's steps
@@ -51,6 +51,6 @@ struct TrainResult {
 // Runs on the calling thread until done, max_steps, stop, or an error. A stop finishes the step, writes a checkpoint
 // and returns complete = false. Errors: unknown device, memory, disk, non-finite loss (with the step), an unreadable
 // checkpoint.
-Result<TrainResult> train(const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop);
+Result<TrainResult> train(const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop);
 
 }  // namespace stacklab

@@ -52,7 +52,7 @@ struct Steps {
         if (const Status made = write_corpus(dir, info, documents); !made) return tl::unexpected(made.error());
       return Corpus::open(dir);
     };
-    steps.train = [this](const TrainRequest& request, const Corpus&, RunSink& sink,
+    steps.train = [this](const TrainRequest& request, const Dataset&, RunSink& sink,
                          std::stop_token stop) -> Result<TrainResult> {
       const std::int64_t total = request.config.steps();
       sink.fact("unigram_entropy", 2.9);
@@ -172,7 +172,7 @@ TEST(StoreWindow, AFailureShowsItsCause) {
   options.link.open = [path = folder / "w"]() -> Result<OpenedWorkspace> {
     Steps never;
     JobSteps broken = never.steps();
-    broken.train = [](const TrainRequest&, const Corpus&, RunSink& sink, std::stop_token) -> Result<TrainResult> {
+    broken.train = [](const TrainRequest&, const Dataset&, RunSink& sink, std::stop_token) -> Result<TrainResult> {
       report_step(sink, 1, 100);
       return failed("the gradient was not finite in 5 steps in a row", "resume with a smaller optim.adam_lr");
     };

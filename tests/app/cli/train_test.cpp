@@ -15,7 +15,7 @@ TEST(Train, FromStartToFinish) {
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_EQ(std::count(answer.out.begin(), answer.out.end(), '\n'), 1) << "one line that says what was learnt";
   for (const char* part :
-       {"small (", "loss 5.", " to ", "validation ", "counting letters", "12 steps in ", "runs/small-"})
+       {"small (", "loss 5.", " to ", "validation ", "counting tokens", "12 steps in ", "runs/small-"})
     EXPECT_NE(answer.out.find(part), std::string::npos) << answer.out;
   EXPECT_EQ(answer.err.find('\r'), std::string::npos) << "no bar where there is no terminal";
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "engine/config/config_io.h"
+#include "engine/config/mixture.h"
 
 namespace stacklab {
 namespace {
@@ -67,12 +68,8 @@ TEST(Validate, WhatThisBuildCannotDo) {
   expect_refused({
       {"run.device: cpu", [](RunConfig& c) { c.train.precision = "fp64", c.run.device = "cpu"; }},
       {"run.device: cuda is not in this build", [](RunConfig& c) { c.run.device = "cuda"; }},
-      {"data.tokenizer", [](RunConfig& c) { c.data.tokenizer = "bpe"; }},
-      {"model.vocab_size: bytes have a vocabulary of 256, not 300", [](RunConfig& c) { c.model.vocab_size = 300; }},
-      {"data.mixture", [](RunConfig& c) { c.data.mixture = "kjv:1"; }},
       {"run.recompute: block is not", [](RunConfig& c) { c.run.recompute = "block"; }},
       {"run.budget is not", [](RunConfig& c) { c.run.budget.hours = 2; }},
-      {"data.packing: drop is not", [](RunConfig& c) { c.data.packing = "drop"; }},
   });
 }
 
@@ -86,6 +83,25 @@ TEST(Validate, Milestones) {
   EXPECT_EQ(milestones_of(c.run).value(), (std::vector<std::int64_t>{10, 20}));
   for (const char* bad : {"0", "-1", "1,,2", "1;2", "1.5", "ten", "99999999999999999999", ","})
     expect_refused({{"run.keep_milestones", [bad](RunConfig& config) { config.run.keep_milestones = bad; }}});
+}
+
+TEST(Validate, Data) {
+  expect_refused({
+      {"model.vocab_size: 255 does not cover the 256 bytes", [](RunConfig& c) { c.model.vocab_size = 255; }},
+      {"data.tokenizer: no tokenizer", [](RunConfig& c) { c.data.tokenizer = ""; }},
+      {"data.mixture: \"kjv:0\" does not give a weight above 0", [](RunConfig& c) { c.data.mixture = "a,kjv:0"; }},
+      {"data.mixture: kjv is there twice", [](RunConfig& c) { c.data.mixture = "kjv:1,kjv:2"; }},
+      {"data.mixture: \"a,,b\" has a part without a name", [](RunConfig& c) { c.data.mixture = "a,,b"; }},
+      {"data.packing: \"cut\" is none of fragment, truncate, drop", [](RunConfig& c) { c.data.packing = "cut"; }},
+  });
+  RunConfig c = trainable();
+  c.model.vocab_size = 300;
+  EXPECT_TRUE(validate(c)) << "more than bytes need";
+  c.data.tokenizer = "bpe-300";
+  c.data.mixture = "kjv:3, tiny:0.5,more";
+  c.data.packing = "drop";
+  EXPECT_TRUE(validate(c)) << validate(c).error().message();
+  EXPECT_EQ(*parse_mixture(c.data.mixture), (std::vector<MixturePart>{{"kjv", 3}, {"tiny", 0.5}, {"more", 1}}));
 }
 
 TEST(Validate, Edges) {

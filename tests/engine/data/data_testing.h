@@ -7,7 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/thread_team.h"
 #include "engine/data/corpus.h"
+#include "engine/data/dataset.h"
+#include "engine/data/shard_builder.h"
 #include "tests/temporary_folder.h"
 
 namespace stacklab {
@@ -36,6 +39,23 @@ inline Corpus corpus_of(const std::vector<std::string>& documents) {
   Result<Corpus> corpus = Corpus::open(folder.path() / "sample");
   EXPECT_TRUE(corpus) << corpus.error().message();
   return std::move(corpus.value());
+}
+
+// Written as token shards and read back: bytes, or what the coding makes of them.
+inline Dataset dataset_of(const std::vector<std::string>& documents, bool held_out = false,
+                          const TokenCoding& coding = TokenCoding::bytes(), std::int64_t shard_tokens = 1 << 26) {
+  const TemporaryFolder folder;
+  const Status written = write_corpus(folder.path() / "sample", test_info(), document_set(documents));
+  EXPECT_TRUE(written) << written.error().message();
+  ThreadTeam team(2);
+  ShardOptions options;
+  options.shard_tokens = shard_tokens;
+  const auto built =
+      build_shards(folder.path() / "shards", {{folder.path() / "sample", 1, held_out}}, coding, options, team, {}, {});
+  EXPECT_TRUE(built) << built.error().message();
+  Result<Dataset> data = Dataset::open({{folder.path() / "shards", 1}}, team, {}, {});
+  EXPECT_TRUE(data) << data.error().message();
+  return std::move(data.value());
 }
 
 inline std::string text_of(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }

@@ -23,7 +23,7 @@ TEST_F(Failure, WhatATrainerThrowsIsTheRunsCause) {
   };
   JobSteps throwing = steps();
   std::function<void()> now;
-  throwing.train = [&](const TrainRequest&, const Corpus&, RunSink& sink, std::stop_token) -> Result<TrainResult> {
+  throwing.train = [&](const TrainRequest&, const Dataset&, RunSink& sink, std::stop_token) -> Result<TrainResult> {
     sink.metrics(test_metrics(1, 2));
     now();
     return TrainResult{};
@@ -61,7 +61,7 @@ TEST_F(Failure, WhatTheCorpusThrowsIsTheJobsError) {
 
 TEST_F(Failure, ATrainersErrorIsKeptWithItsRemedy) {
   JobSteps failing = steps();
-  failing.train = [&](const TrainRequest&, const Corpus&, RunSink&, std::stop_token) -> Result<TrainResult> {
+  failing.train = [&](const TrainRequest&, const Dataset&, RunSink&, std::stop_token) -> Result<TrainResult> {
     return failed("the loss is NaN at step 3", "lower optim.adam_lr");
   };
   auto service = open(std::move(failing));
@@ -194,7 +194,7 @@ TEST_F(Failure, ACompletionThatCannotBeRecordedIsAFailure) {
   options.max_pages = 30;
   options.patience = std::chrono::milliseconds(0);
   JobSteps wordy = steps();
-  wordy.train = [&](const TrainRequest&, const Corpus&, RunSink& sink, std::stop_token) -> Result<TrainResult> {
+  wordy.train = [&](const TrainRequest&, const Dataset&, RunSink& sink, std::stop_token) -> Result<TrainResult> {
     fs::rename(workspace() / "runs", workspace() / "runs away");
     for (int step = 1; step <= 20000; ++step) sink.metrics(test_metrics(step, step));
     TrainResult result;

@@ -32,7 +32,7 @@ TEST_F(Service, ARunGoesFromOrderToCompletionRecord) {
   EXPECT_GT(stored_run.finished, 0);
   EXPECT_EQ(stored_run.parameters, 4321);
   EXPECT_EQ(stored_run.progress.done, tiny_steps);
-  EXPECT_EQ(stored_run.corpus_sha256.size(), 64u);
+  EXPECT_EQ(stored_run.corpus_sha256.size(), 16u);
   EXPECT_FALSE(stored_run.commit.empty());
   EXPECT_EQ(must(parse_config(stored_run.config_json, "stored")), config);
   EXPECT_EQ(stored_run.folder, "tiny-" + outcome.run);
@@ -218,8 +218,8 @@ TEST_F(Service, AStopWhileTheRunIsStoppingShowsAsStopping) {
   // A trainer that takes its time to finish the step.
   std::atomic<bool> let_go = false;
   JobSteps slow = steps();
-  slow.train = [&](const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop) {
-    auto result = trainer_.train(request, corpus, sink, stop);
+  slow.train = [&](const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop) {
+    auto result = trainer_.train(request, data, sink, stop);
     while (!let_go) std::this_thread::yield();
     return result;
   };

@@ -23,7 +23,7 @@ class PretendTrainer {
   std::atomic<int> calls = 0;
   std::atomic<std::int64_t> pause_at = 0;  // waits there (after the step is reported) for go_on() or a stop
 
-  Result<TrainResult> train(const TrainRequest& request, const Corpus&, RunSink& sink, const std::stop_token& stop) {
+  Result<TrainResult> train(const TrainRequest& request, const Dataset&, RunSink& sink, const std::stop_token& stop) {
     ++calls;
     const std::int64_t total = request.config.steps();
     const auto place = request.run_dir / "place";
@@ -94,8 +94,8 @@ class ServiceTest : public testing::Test {
               progress("making it", 1, 2);
               return make_sample(name, workspace);
             },
-            [this](const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop) {
-              return trainer_.train(request, corpus, sink, stop);
+            [this](const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop) {
+              return trainer_.train(request, data, sink, stop);
             }};
   }
   std::unique_ptr<JobService> open(JobSteps job_steps) {

@@ -10,8 +10,8 @@ class Sharing : public ServiceTest {
 
   std::unique_ptr<JobService> open_other() {
     JobSteps other = steps();
-    other.train = [this](const TrainRequest& request, const Corpus& corpus, RunSink& sink, std::stop_token stop) {
-      return other_trainer_.train(request, corpus, sink, stop);
+    other.train = [this](const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop) {
+      return other_trainer_.train(request, data, sink, stop);
     };
     return open(std::move(other));
   }

@@ -57,12 +57,13 @@ class Team final : public ParallelFor {
 };
 
 // The allocations of steps 2 to 5 and of the second of two evaluations, batches included.
-long allocations_of_later_steps(const RunConfig& c, const Corpus& corpus) {
+long allocations_of_later_steps(const RunConfig& c, const Dataset& data) {
   Team team;
   const LoaderShape shape = *loader_shape(c);
-  const Corpus::Split split = corpus.split(c.data.validation_fraction);
-  const BatchLoader loader = *BatchLoader::create(corpus, split.train, shape, 1, true);
-  const BatchLoader validation = *BatchLoader::create(corpus, split.validation, shape, 0, false);
+  const auto training = BatchLoader::training(data, shape, 1, Packing::fragment);
+  const auto held_out = BatchLoader::validation(data, shape);
+  EXPECT_TRUE(training && held_out);
+  const BatchLoader &loader = *training, &validation = *held_out;
   auto step = TrainStep::create(c, shape, **training_backend(c), &team);
   EXPECT_TRUE(step) << step.error().message();
   initialise((*step)->programs().model.parameters(), 3, (*step)->executor());
@@ -93,7 +94,7 @@ TEST(Allocations, AreCounted) {
 
 TEST(Allocations, NoneAfterTheFirstStep) {
   const TemporaryFolder folder;
-  const Corpus corpus = small_corpus(folder.path());
+  const Dataset data = small_data(folder.path());
   for (const char* device : {"auto", "reference"})
     for (const char* matrices : {"adamw", "muon"})
       for (const char* precision : {"fp32", "bf16"}) {
@@ -101,7 +102,7 @@ TEST(Allocations, NoneAfterTheFirstStep) {
         RunConfig c = small_config();
         c.train.precision = precision;
         c.run.device = device, c.optim.matrices = matrices, c.run.micro_batch = micro;
-        EXPECT_EQ(allocations_of_later_steps(c, corpus), 0) << device << ", " << matrices << ", " << precision;
+        EXPECT_EQ(allocations_of_later_steps(c, data), 0) << device << ", " << matrices << ", " << precision;
       }
 }
 

@@ -185,10 +185,10 @@ TEST(CheckpointFaults, WhatDeadProcessesLeftIsSweptWhenARunGoesOn) {
   fs::last_write_time(folder / "run/.ckpt_step9.00000000-1-1-0.tmp~",
                       fs::file_time_type::clock::now() - std::chrono::hours(48));
   put_file(folder / "run/notes.tmp", "mine");
-  const Corpus corpus = small_corpus(folder.path());
+  const Dataset data = small_data(folder.path());
   RecordingSink sink;
   TrainRequest request{small_config(), folder / "run", 3, true, 0};
-  ASSERT_TRUE(train(request, corpus, sink, {}));
+  ASSERT_TRUE(train(request, data, sink, {}));
   EXPECT_FALSE(fs::exists(folder / "run/.ckpt_step9.00000000-1-1-0.tmp~"));
   EXPECT_TRUE(fs::exists(folder / "run/notes.tmp"));
 }
@@ -196,7 +196,7 @@ TEST(CheckpointFaults, WhatDeadProcessesLeftIsSweptWhenARunGoesOn) {
 // Training goes on without a checkpoint that cannot be written, says so, and the end of the run fails by name.
 TEST(CheckpointFaults, ARunReportsAndGoesOn) {
   const TemporaryFolder folder;
-  const Corpus corpus = small_corpus(folder.path());
+  const Dataset data = small_data(folder.path());
   const int code = in_child([&] {
     ignore_file_size_signal();
     fs::create_directories(folder / "run");
@@ -205,7 +205,7 @@ TEST(CheckpointFaults, ARunReportsAndGoesOn) {
     getrlimit(RLIMIT_FSIZE, &limit);
     limit.rlim_cur = 4096;
     setrlimit(RLIMIT_FSIZE, &limit);
-    const auto result = train({small_config(), folder / "run", 20, false, 0}, corpus, sink, {});
+    const auto result = train({small_config(), folder / "run", 20, false, 0}, data, sink, {});
     if (result) return 1;
     if (result.error().message().find("ckpt_step20 could not be written") == std::string::npos) return 2;
     if (!sink.said("No checkpoint: the checkpoint ckpt_step7 could not be written")) return 3;

@@ -82,9 +82,8 @@ TEST(MixedPrecisionStep, CopiesFollowTheirMasters) {
       s.parameters_changed();
       expect_rounded(s);
       const TemporaryFolder folder;
-      const Corpus corpus = small_corpus(folder.path());
-      const Corpus::Split split = corpus.split(0.1);
-      auto loader = BatchLoader::create(corpus, split.train, *loader_shape(c), 1, true);
+      const Dataset data = small_data(folder.path());
+      auto loader = BatchLoader::training(data, *loader_shape(c), 1, Packing::fragment);
       ASSERT_TRUE(loader);
       const float before = s.executor().host<float>(s.programs().model.parameters().parameters[1].view)[0];
       s.run(loader->step(0), {1e-2, 1e-2});

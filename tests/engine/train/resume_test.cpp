@@ -24,30 +24,27 @@ TEST(ResumeAnywhere, EveryStepOfThreeEpochs) {
   const TemporaryFolder folder;
   DocumentSet documents;
   for (int i = 0; i < 10; ++i) documents.add(std::string(31, static_cast<char>('a' + i)) + "\n");
-  CorpusInfo info;
-  info.name = "small";
-  ASSERT_TRUE(write_corpus(folder / "small", info, documents));
-  const Corpus corpus = Corpus::open(folder / "small").value();
+  const Dataset data = data_of(documents, folder.path(), 0);
   RunConfig c = small_config();
   c.data.validation_fraction = 0;
   c.train.batch_tokens = 64, c.run.micro_batch = 1;
   c.train.tokens = 15 * 64;
   c.optim.schedule.warmup_tokens = 128, c.optim.schedule.decay_tokens = 256;
   c.run.checkpoint_every = 0;
-  auto loader = BatchLoader::create(corpus, corpus.split(0).train, *loader_shape(c), 1337, true);
+  auto loader = BatchLoader::training(data, *loader_shape(c), 1337, Packing::fragment);
   ASSERT_TRUE(loader);
   ASSERT_EQ(loader->tokens_per_epoch(), 320);
   ASSERT_EQ(loader->shape().accumulation, 2);
 
   RecordingSink straight;
-  ASSERT_TRUE(train({c, folder / "straight", 0, false, 0}, corpus, straight, {}));
+  ASSERT_TRUE(train({c, folder / "straight", 0, false, 0}, data, straight, {}));
   for (std::int64_t k = 1; k <= 15; ++k) {
     const fs::path run = folder / std::to_string(k);
     RecordingSink first, second;
-    const auto stopped = train({c, run, k, false, 0}, corpus, first, {});
+    const auto stopped = train({c, run, k, false, 0}, data, first, {});
     ASSERT_TRUE(stopped) << stopped.error().message();
     EXPECT_EQ(stopped->steps, k);
-    const auto resumed = train({c, run, 0, true, k}, corpus, second, {});
+    const auto resumed = train({c, run, 0, true, k}, data, second, {});
     ASSERT_TRUE(resumed) << resumed.error().message();
     EXPECT_TRUE(resumed->complete);
     EXPECT_EQ(resumed->steps, 15);
@@ -158,7 +155,7 @@ TEST_F(Resume, FromACheckpointOfAnotherFolder) {
   const auto before = fs::last_write_time(folder_.path() / "origin/ckpt_step7");
   TrainRequest request{small_config(), folder_.path() / "copy", 14, false, 0};
   request.from = list_checkpoints(folder_.path() / "origin").at(0);
-  const auto r = train(request, corpus_, second, {});
+  const auto r = train(request, data_, second, {});
   ASSERT_TRUE(r) << r.error().message();
   EXPECT_EQ(second.series["loss"].begin()->first, 8);
   EXPECT_EQ(second.series["loss"][14], first.series["loss"][14]);
@@ -167,7 +164,7 @@ TEST_F(Resume, FromACheckpointOfAnotherFolder) {
   EXPECT_EQ(list_checkpoints(folder_.path() / "origin").size(), 2u);
   // What it cannot give is an error, not a start from nothing.
   fs::resize_file(folder_.path() / "origin/ckpt_step7/model.safetensors", 100);
-  EXPECT_FALSE(train(request, corpus_, second, {}));
+  EXPECT_FALSE(train(request, data_, second, {}));
 }
 
 TEST_F(Resume, MilestonesHaveCheckpointsThatStay) {

@@ -8,15 +8,31 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/thread_team.h"
 #include "engine/config/config_io.h"
-#include "engine/data/corpus.h"
+#include "engine/data/shard_builder.h"
 #include "engine/train/trainer.h"
 #include "tests/temporary_folder.h"
 
 namespace stacklab::test {
 
+// As bytes; so much is held out.
+inline Dataset data_of(const DocumentSet& documents, const std::filesystem::path& folder, double held_out) {
+  CorpusInfo info;
+  info.name = "small";
+  if (Status s = write_corpus(folder / "small", info, documents); !s) throw std::runtime_error(s.error().message());
+  ThreadTeam team(1);
+  ShardOptions options;
+  options.validation_fraction = held_out;
+  const auto built = build_shards(folder / "shards", {{folder / "small"}}, TokenCoding::bytes(), options, team, {}, {});
+  if (!built) throw std::runtime_error(built.error().message());
+  auto data = Dataset::open({{folder / "shards"}}, team, {}, {});
+  if (!data) throw std::runtime_error(data.error().message());
+  return std::move(*data);
+}
+
 // Documents of a language that a tiny model learns quickly: each repeats a short word of its own.
-inline Corpus small_corpus(const std::filesystem::path& folder) {
+inline Dataset small_data(const std::filesystem::path& folder, double held_out = 0.1) {
   DocumentSet documents;
   for (int i = 0; i < 120; ++i) {
     const char letter = static_cast<char>('a' + i % 9);
@@ -26,12 +42,7 @@ inline Corpus small_corpus(const std::filesystem::path& folder) {
     text += std::to_string(i);
     documents.add(text);
   }
-  CorpusInfo info;
-  info.name = "small";
-  if (Status s = write_corpus(folder / "small", info, documents); !s) throw std::runtime_error(s.error().message());
-  auto corpus = Corpus::open(folder / "small");
-  if (!corpus) throw std::runtime_error(corpus.error().message());
-  return std::move(*corpus);
+  return data_of(documents, folder, held_out);
 }
 
 inline RunConfig small_config() {
@@ -92,11 +103,11 @@ class TrainerTest : public testing::Test {
   Result<TrainResult> run(const RunConfig& config, RecordingSink& sink, const std::string& name, bool resume = false,
                           std::int64_t max_steps = 0, std::stop_token stop = {}) {
     std::filesystem::create_directories(folder_.path() / name);
-    return train({config, folder_.path() / name, max_steps, resume, 0}, corpus_, sink, std::move(stop));
+    return train({config, folder_.path() / name, max_steps, resume, 0}, data_, sink, std::move(stop));
   }
 
   TemporaryFolder folder_;
-  Corpus corpus_ = small_corpus(folder_.path());
+  Dataset data_ = small_data(folder_.path());
 };
 
 }  // namespace stacklab::test

@@ -64,9 +64,9 @@ TEST(TrainPrograms, GradientsAreStepBuffersUnlessAccumulated) {
 }
 
 // Runs `steps` steps and returns the losses and gradient norms.
-std::vector<double> trajectory(const RunConfig& c, const Corpus& corpus, int steps, ParallelFor* parallel = nullptr) {
+std::vector<double> trajectory(const RunConfig& c, const Dataset& data, int steps, ParallelFor* parallel = nullptr) {
   const LoaderShape shape = *loader_shape(c);
-  auto loader = BatchLoader::create(corpus, corpus.split(0.1).train, shape, 1, true);
+  auto loader = BatchLoader::training(data, shape, 1, Packing::fragment);
   auto step = TrainStep::create(c, shape, reference(), parallel);
   initialise((*step)->programs().model.parameters(), 3, (*step)->executor());
   std::vector<double> out;
@@ -80,13 +80,13 @@ std::vector<double> trajectory(const RunConfig& c, const Corpus& corpus, int ste
 
 TEST(TrainStep, AccumulationDividesOnceByTheTargetsOfTheWholeStep) {
   const TemporaryFolder folder;
-  const Corpus corpus = small_corpus(folder.path());
+  const Dataset data = small_data(folder.path());
   RunConfig c = small_config();
   c.train.precision = "fp64";
-  const std::vector<double> whole = trajectory(c, corpus, 6);
+  const std::vector<double> whole = trajectory(c, data, 6);
   for (const std::int64_t micro : {2, 1}) {
     c.run.micro_batch = micro;
-    const std::vector<double> cut = trajectory(c, corpus, 6);
+    const std::vector<double> cut = trajectory(c, data, 6);
     for (std::size_t i = 0; i < whole.size(); ++i)
       EXPECT_NEAR(cut[i], whole[i], 1e-11 * std::abs(whole[i])) << micro << " at " << i;
   }
@@ -94,27 +94,27 @@ TEST(TrainStep, AccumulationDividesOnceByTheTargetsOfTheWholeStep) {
 
 TEST(TrainStep, LossAtTheStartIsThatOfAGuess) {
   const TemporaryFolder folder;
-  const Corpus corpus = small_corpus(folder.path());
-  const std::vector<double> t = trajectory(small_config(), corpus, 1);
+  const Dataset data = small_data(folder.path());
+  const std::vector<double> t = trajectory(small_config(), data, 1);
   // A logit of the start has deviation .02 sqrt(d): two of them, and the z-loss of 1e-4 (ln 256)^2.
   EXPECT_NEAR(t[0], std::log(256.0), 2 * 0.02 * std::sqrt(16.0) + 1e-4 * std::pow(std::log(256.0), 2));
 }
 
 TEST(TrainStep, SameSeedIsTheSameBitForBitWhateverTheThreads) {
   const TemporaryFolder folder;
-  const Corpus corpus = small_corpus(folder.path());
-  const std::vector<double> once = trajectory(small_config(), corpus, 50);
-  EXPECT_EQ(once, trajectory(small_config(), corpus, 50));
+  const Dataset data = small_data(folder.path());
+  const std::vector<double> once = trajectory(small_config(), data, 50);
+  EXPECT_EQ(once, trajectory(small_config(), data, 50));
   ReversedTasks other_order;
-  EXPECT_EQ(once, trajectory(small_config(), corpus, 50, &other_order));
+  EXPECT_EQ(once, trajectory(small_config(), data, 50, &other_order));
 }
 
 TEST(TrainStep, AGradientThatIsNotFiniteChangesNothing) {
   const TemporaryFolder folder;
-  const Corpus corpus = small_corpus(folder.path());
+  const Dataset data = small_data(folder.path());
   const RunConfig c = small_config();
   const LoaderShape shape = *loader_shape(c);
-  auto loader = BatchLoader::create(corpus, corpus.split(0.1).train, shape, 1, true);
+  auto loader = BatchLoader::training(data, shape, 1, Packing::fragment);
   auto made = TrainStep::create(c, shape, reference(), nullptr);
   TrainStep& step = **made;
   const ParameterTable& table = step.programs().model.parameters();

@@ -119,7 +119,7 @@ TEST_F(TrainerTest, NewCheckpointsStayWhereOldOnesHaveHigherSteps) {
     std::filesystem::resize_file(folder_.path() / "h" / folder / "model.safetensors", 100);
   RecordingSink second;
   TrainRequest request{small_config(), folder_.path() / "h", 9, true, 21};
-  const auto again = train(request, corpus_, second, {});
+  const auto again = train(request, data_, second, {});
   ASSERT_TRUE(again) << again.error().message();
   EXPECT_EQ(again->steps, 9);
   EXPECT_TRUE(second.said("the 21 steps that were recorded are trained again"));
@@ -197,10 +197,9 @@ TEST_F(TrainerTest, UnknownDeviceIsAUsageError) {
 }
 
 TEST_F(TrainerTest, NoHeldOutDocumentsIsSaid) {
-  RunConfig c = small_config();
-  c.data.validation_fraction = 0;
+  data_ = small_data(folder_ / "all", 0);
   RecordingSink sink;
-  const auto r = run(c, sink, "v", false, 3);
+  const auto r = run(small_config(), sink, "v", false, 3);
   ASSERT_TRUE(r) << r.error().message();
   EXPECT_TRUE(std::isnan(r->val_loss));
   EXPECT_TRUE(sink.said("No validation loss"));

@@ -1,0 +1,121 @@
+#include "engine/service/run_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/atomic_file.h"
+#include "engine/base/environment.h"
+#include "engine/base/json_writer.h"
+#include "engine/base/sha256.h"
+#include "engine/base/text.h"
+#include "engine/base/thread_team.h"
+#include "engine/data/shard_builder.h"
+#include "engine/tokenizer/tokenizer_json.h"
+
+namespace stacklab {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
+
+// What decides which shards come out. Keys in order.
+std::string recipe_of(const CorpusInfo& corpus, const TokenCoding& coding, const DataConfig& data) {
+  JsonWriter w;
+  w.begin_object();
+  w.member("corpus_sha256", corpus.sha256);
+  w.member("tokenizer_sha256", coding.sha256());
+  w.member("validation_fraction", data.validation_fraction);
+  w.end_object();
+  return w.text();
+}
+
+}  // namespace
+
+Result<std::vector<MixturePart>> mixture_of(const DataConfig& data) {
+  if (!data.mixture.empty()) return parse_mixture(data.mixture);
+  return std::vector<MixturePart>{{data.corpus, 1}};
+}
+
+Result<TokenCoding> coding_named(std::string_view name, const fs::path& workspace) {
+  if (name == "bytes") return TokenCoding::bytes();
+  const fs::path folder = workspace / "tokenizers" / name;
+  std::error_code error;
+  if (!fs::exists(folder, error)) {
+    std::vector<std::string> here = {"bytes"};
+    for (const auto& entry : fs::directory_iterator(workspace / "tokenizers", error))
+      here.push_back(entry.path().filename().string());
+    std::string remedy = did_you_mean(name, here);
+    if (remedy.empty())
+      remedy = fmt::format("learn one: stacklab tokenizer train --input FILE --vocab N --out {}", folder.string());
+    return usage_error(fmt::format("data.tokenizer: there is no tokenizer \"{}\" in the workspace", printable(name)),
+                       remedy);
+  }
+  Result<Tokenizer> tokenizer = read_tokenizer(folder);
+  if (!tokenizer) return tl::unexpected(tokenizer.error());
+  return TokenCoding::of(std::move(*tokenizer), std::string(name));
+}
+
+Status check_vocabulary(const RunConfig& config, const TokenCoding& coding) {
+  if (config.model.vocab_size >= coding.vocabulary_size()) return {};
+  return usage_error(fmt::format("model.vocab_size: {} does not cover the {} tokens of the tokenizer {}",
+                                 config.model.vocab_size, coding.vocabulary_size(), coding.name()),
+                     fmt::format("set it to {}", coding.vocabulary_size()));
+}
+
+Status take_in_tokenizer(RunConfig& config, const fs::path& workspace) {
+  const std::string& named = config.data.tokenizer;
+  std::error_code error;
+  if (!is_path(named) || fs::exists(workspace / "tokenizers" / named, error)) return {};
+  Result<Tokenizer> tokenizer = read_tokenizer(named);
+  if (!tokenizer) return tl::unexpected(tokenizer.error());
+  const std::string digest = sha256_hex(std::string_view(tokenizer_json(tokenizer->model())));
+  fs::path source = fs::path(named).lexically_normal();
+  if (source.filename() == "tokenizer.json" || source.filename().empty()) source = source.parent_path();
+  std::string stem = source.stem().string();
+  const auto odd = [](unsigned char c) { return c > 126 || !(std::isalnum(c) || c == '-' || c == '_'); };
+  std::ranges::replace_if(stem, odd, '-');
+  const std::string name = fmt::format("{}-{}", stem.empty() ? "tokenizer" : stem.substr(0, 60), digest.substr(0, 8));
+  const fs::path folder = workspace / "tokenizers" / name;
+  if (!fs::exists(folder, error)) {
+    const Status written = write_tokenizer(folder, tokenizer->model(), {});
+    // Another process may have been faster: its copy is as good.
+    if (!written && !fs::exists(folder, error)) return written;
+  }
+  config.data.tokenizer = name;
+  return {};
+}
+
+fs::path shards_folder(const fs::path& workspace, const CorpusInfo& corpus, const TokenCoding& coding,
+                       const DataConfig& data) {
+  const std::string key = sha256_hex(std::string_view(recipe_of(corpus, coding, data)));
+  return workspace / "shards" / fmt::format("{}-{}", corpus.name, key.substr(0, 16));
+}
+
+Result<Dataset> open_run_data(const RunConfig& config, const std::vector<MixturePart>& mixture,
+                              const TokenCoding& coding, const fs::path& workspace, const CorpusProgress& progress,
+                              std::stop_token stop) {
+  ThreadTeam team(config.run.threads > 0 ? static_cast<int>(config.run.threads) : usable_threads());
+  remove_stale_temporaries(workspace / "shards");
+  std::vector<Dataset::Part> parts;
+  for (const MixturePart& part : mixture) {
+    const fs::path corpus = workspace / "data" / part.name;
+    const Result<CorpusInfo> info = Corpus::describe(corpus);
+    if (!info) return tl::unexpected(info.error());
+    const fs::path folder = shards_folder(workspace, *info, coding, config.data);
+    std::error_code error;
+    if (!fs::exists(folder, error)) {
+      ShardOptions options;
+      options.validation_fraction = config.data.validation_fraction;
+      options.recipe = recipe_of(*info, coding, config.data);
+      const auto built = build_shards(folder, {{corpus}}, coding, options, team, progress, stop);
+      // Another process may have been faster: its shards are as good.
+      if (!built && !fs::exists(folder, error)) return tl::unexpected(built.error());
+    }
+    parts.push_back({folder, part.weight});
+  }
+  return Dataset::open(parts, team, progress, stop);
+}
+
+}  // namespace stacklab
