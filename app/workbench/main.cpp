@@ -13,6 +13,7 @@
 #include "ui/shell/main_window.h"
 #include "ui/shell/pictures.h"
 #include "ui/shell/unix_signals.h"
+#include "ui/shell/workbench.h"
 
 namespace {
 
@@ -90,9 +91,10 @@ Result<RunConfig> checked_config(const std::string& file) {
 }
 
 Result<ui::OpenedWorkspace> open_to_steer(const std::filesystem::path& workspace) {
-  auto service = JobService::open(workspace);
+  static ui::SharedServices services;
+  auto service = services.get(workspace);
   if (!service) return tl::unexpected(service.error());
-  return ui::OpenedWorkspace{std::shared_ptr<JobService>(std::move(*service)), nullptr};
+  return ui::OpenedWorkspace{std::move(*service), nullptr};
 }
 
 Result<ui::OpenedWorkspace> open_to_look(const std::filesystem::path& workspace) {
@@ -101,10 +103,10 @@ Result<ui::OpenedWorkspace> open_to_look(const std::filesystem::path& workspace)
   return ui::OpenedWorkspace{nullptr, std::move(*reader)};
 }
 
-ui::WindowOptions window_options(const Arguments& arguments, std::optional<RunConfig> first_run) {
-  const std::filesystem::path workspace = QFile::encodeName(arguments.workspace).toStdString();
+ui::WindowOptions window_options(const Arguments& arguments, const QString& path, std::optional<RunConfig> first_run) {
+  const std::filesystem::path workspace = QFile::encodeName(path).toStdString();
   ui::WindowOptions options;
-  options.workspace_path = arguments.workspace;
+  options.workspace_path = path;
   options.for_pictures = !arguments.pictures.isEmpty();
   options.link.open = [workspace, look_only = options.for_pictures] {
     return look_only ? open_to_look(workspace) : open_to_steer(workspace);
@@ -115,7 +117,6 @@ ui::WindowOptions window_options(const Arguments& arguments, std::optional<RunCo
   options.first_run_options.resume = true;
   options.first_run_options.fallback_corpus = arguments.fallback_corpus.toStdString();
   options.load_config = checked_config;
-  if (!options.for_pictures) options.settings_file = ui::Settings::default_file();
   return options;
 }
 
@@ -206,15 +207,22 @@ int main(int argc, char** argv) {
   QApplication::setQuitOnLastWindowClosed(false);
   if (arguments.check_display) return 0;
 
-  ui::MainWindow window(window_options(arguments, std::move(first_run)));
-  if (!arguments.theme.isEmpty()) window.override_theme(ui::theme_mode_from_string(arguments.theme));
-  if (pictures) return take_pictures(arguments, window);
+  if (pictures) {
+    ui::MainWindow window(window_options(arguments, arguments.workspace, std::move(first_run)));
+    if (!arguments.theme.isEmpty()) window.override_theme(ui::theme_mode_from_string(arguments.theme));
+    return take_pictures(arguments, window);
+  }
 
+  // The first run belongs to the workspace that was named, however often that is opened; another one stays empty.
+  const auto make = [&](const QString& path) {
+    return window_options(arguments, path, path == arguments.workspace ? first_run : std::nullopt);
+  };
+  ui::Workbench workbench(make, std::make_shared<ui::SettingsKeeper>(ui::Settings::default_file()));
   ui::UnixSignals signals_of_the_system;
-  QObject::connect(&signals_of_the_system, &ui::UnixSignals::quit_requested, &window,
-                   &ui::MainWindow::close_without_asking);
-  QObject::connect(&window, &ui::MainWindow::finished, &app, &QCoreApplication::quit, Qt::QueuedConnection);
-  window.show();
-  window.open();
+  QObject::connect(&signals_of_the_system, &ui::UnixSignals::quit_requested, &workbench,
+                   &ui::Workbench::close_all_without_asking);
+  QObject::connect(&workbench, &ui::Workbench::last_closed, &app, &QCoreApplication::quit, Qt::QueuedConnection);
+  ui::MainWindow* window = workbench.open(arguments.workspace);
+  if (!arguments.theme.isEmpty()) window->override_theme(ui::theme_mode_from_string(arguments.theme));
   return QApplication::exec();
 }

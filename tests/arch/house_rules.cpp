@@ -19,7 +19,7 @@ namespace {
 const std::set<std::string> engine_doors = {"service", "run", "config", "base"};
 
 // Rooms of ui in the order of allowed includes; plots know nothing of the engine either.
-const std::vector<std::string> ui_rooms = {"theme", "plots", "models", "pages", "shell"};
+const std::vector<std::string> ui_rooms = {"theme", "plots", "models", "frame", "pages", "shell"};
 
 const std::vector<std::string> layers = {"kernels", "engine", "ui", "app"};
 

@@ -250,7 +250,7 @@ TEST_F(WindowTest, RemembersItsSettingsAndSetsBrokenOnesAside) {
   Settings read = Settings::load(options.settings_file);
   EXPECT_EQ(read.theme, ThemeMode::dark);
   EXPECT_EQ(read.zoom, 120);
-  EXPECT_FALSE(read.geometry.isEmpty());
+  EXPECT_FALSE(Layouts::load(Layouts::file_beside(options.settings_file)).geometry.isEmpty());
   look().set_mode(ThemeMode::light);
   look().set_zoom(100);
 
@@ -268,10 +268,14 @@ TEST_F(WindowTest, RemembersItsSettingsAndSetsBrokenOnesAside) {
     EXPECT_FALSE(QFile::exists(options.settings_file));
   }
   // Garbage where geometry and layout should be leaves a window that opens.
-  Settings odd;
+  Layouts odd;
   odd.geometry = "garbage";
-  odd.layout = "more garbage";
-  ASSERT_TRUE(odd.save(options.settings_file));
+  odd.last.docks = "more garbage";
+  odd.last.page = QStringLiteral("no such page");
+  QFile layout(Layouts::file_beside(options.settings_file));
+  ASSERT_TRUE(layout.open(QIODevice::WriteOnly | QIODevice::Truncate));
+  layout.write(odd.to_bytes());
+  layout.close();
   workspace = std::make_shared<FakeWorkspace>();
   options.link = fake_link(workspace);
   open(options);

@@ -145,6 +145,16 @@ void RunListModel::solo(const RunId& id) {
   emit shown_changed();
 }
 
+void RunListModel::set_all_shown(const std::set<RunId>& shown) {
+  std::set<RunId> next;
+  for (const RunInfo& run : rows_)
+    if (shown.count(run.summary.id)) next.insert(run.summary.id);
+  if (next == shown_) return;
+  shown_ = std::move(next);
+  if (!rows_.empty()) announce(0, rowCount() - 1);
+  emit shown_changed();
+}
+
 std::vector<const RunInfo*> RunListModel::shown_runs() const {
   std::vector<const RunInfo*> runs;
   for (const RunInfo& run : rows_)

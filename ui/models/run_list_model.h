@@ -32,6 +32,8 @@ class RunListModel : public QAbstractListModel {
   bool is_shown(const RunId& id) const { return shown_.count(id) > 0; }
   void set_shown(const RunId& id, bool shown);
   void solo(const RunId& id);  // this one alone; again: all of the newest
+  const std::set<RunId>& shown() const { return shown_; }
+  void set_all_shown(const std::set<RunId>& shown);  // those of them that exist
   std::vector<const RunInfo*> shown_runs() const;
 
  signals:

@@ -23,4 +23,8 @@ ConfigFacts config_facts(const std::string& config_json) {
   return facts;
 }
 
+bool is_notice(const RunEvent& event) {
+  return event.kind != RunEvent::Kind::info && event.kind != RunEvent::Kind::checkpoint;
+}
+
 }  // namespace stacklab::ui

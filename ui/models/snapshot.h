@@ -65,6 +65,19 @@ struct EventsChunk {
   std::vector<RunEventRow> rows;
 };
 using EventsChunkPtr = std::shared_ptr<const EventsChunk>;
+
+// What happened in any run that a person should hear of, whichever is on show. Oldest first.
+struct NoticesChunk {
+  struct Row {
+    RunId run;
+    std::string name;
+    RunEventRow event;
+  };
+  std::vector<Row> rows;
+};
+using NoticesChunkPtr = std::shared_ptr<const NoticesChunk>;
+// Whether an event is one to hear of.
+bool is_notice(const RunEvent& event);
 using SystemInfoPtr = std::shared_ptr<const SystemInfo>;
 
 }  // namespace stacklab::ui

@@ -12,6 +12,7 @@ WorkspaceLink::WorkspaceLink(LinkOptions options, QObject* parent) : QObject(par
   qRegisterMetaType<WorkspaceSnapshotPtr>("stacklab::ui::WorkspaceSnapshotPtr");
   qRegisterMetaType<SeriesChunkPtr>("stacklab::ui::SeriesChunkPtr");
   qRegisterMetaType<EventsChunkPtr>("stacklab::ui::EventsChunkPtr");
+  qRegisterMetaType<NoticesChunkPtr>("stacklab::ui::NoticesChunkPtr");
   qRegisterMetaType<SystemInfoPtr>("stacklab::ui::SystemInfoPtr");
   reader_ = new WorkspaceReader(std::move(options));
   reader_->moveToThread(&thread_);
@@ -30,6 +31,7 @@ WorkspaceLink::WorkspaceLink(LinkOptions options, QObject* parent) : QObject(par
     if (chunk->generation == generation_of(chunk->key)) emit chunk_ready(chunk);
   });
   connect(reader_, &WorkspaceReader::events_ready, this, &WorkspaceLink::events_ready);
+  connect(reader_, &WorkspaceReader::notices_ready, this, &WorkspaceLink::notices_ready);
   connect(reader_, &WorkspaceReader::system_ready, this, &WorkspaceLink::system_ready);
   connect(reader_, &WorkspaceReader::drained, this, [this] {
     thread_.quit();
@@ -124,6 +126,13 @@ void WorkspaceLink::close() {
   if (const auto service = service_.lock()) service->stop_all();
   reader_->hurry();
   QMetaObject::invokeMethod(reader_, &WorkspaceReader::drain, Qt::QueuedConnection);
+}
+
+void WorkspaceLink::leave() {
+  if (closing_) return;
+  closing_ = true;
+  reader_->hurry();
+  QMetaObject::invokeMethod(reader_, &WorkspaceReader::leave, Qt::QueuedConnection);
 }
 
 }  // namespace stacklab::ui

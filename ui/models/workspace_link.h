@@ -54,6 +54,8 @@ class WorkspaceLink : public QObject {
 
   // Stops all jobs cleanly; emits closed() when they have saved and everything is shut. Calling it again is harmless.
   void close();
+  // The same where another window shows this workspace and its jobs go on.
+  void leave();
   bool is_closing() const { return closing_; }
 
  signals:
@@ -62,6 +64,7 @@ class WorkspaceLink : public QObject {
   void snapshot_ready(stacklab::ui::WorkspaceSnapshotPtr snapshot);
   void chunk_ready(stacklab::ui::SeriesChunkPtr chunk);
   void events_ready(stacklab::ui::EventsChunkPtr events);
+  void notices_ready(stacklab::ui::NoticesChunkPtr notices);
   void system_ready(stacklab::ui::SystemInfoPtr info);
   void closed();
 

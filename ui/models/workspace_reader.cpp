@@ -11,6 +11,7 @@ constexpr int drain_period_ms = 30;
 constexpr int pump_period_ms = 5;
 constexpr int most_in_flight = 4;
 constexpr std::int64_t most_events = 500;
+constexpr int most_runs_heard = 20;  // at each look
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -102,6 +103,7 @@ void WorkspaceReader::look() {
   if (!draining_) {
     pump();
     read_events();
+    read_notices();
     read_system();
   }
   // A store of very many runs is looked at less often, so that reading never takes more than a fifth of a processor.
@@ -153,6 +155,10 @@ void WorkspaceReader::read_runs(WorkspaceSnapshot& snapshot) {
     for (const auto& job : snapshot.jobs)
       if (job->run == info.summary.id) info.job = job->job;
     active_ = active_ || is_active(info.summary.state);
+    Heard& heard = heard_[info.summary.id];
+    heard.name = info.summary.name;
+    heard.beat = info.summary.last_beat;
+    heard.state = info.summary.state;
     snapshot.runs.push_back(std::move(info));
   }
 }
@@ -233,6 +239,25 @@ void WorkspaceReader::read_events() {
   emit events_ready(std::move(chunk));
 }
 
+void WorkspaceReader::read_notices() {
+  auto chunk = std::make_shared<NoticesChunk>();
+  int looked_at = 0;
+  for (auto& [run, heard] : heard_) {
+    if (heard.seen == heard.beat && heard.seen_state == heard.state) continue;
+    if (hurry_ || ++looked_at > most_runs_heard) break;  // the others at the next look
+    auto rows = reader_->events(run, heard.last_event, most_events);
+    if (!rows) continue;
+    if (static_cast<std::int64_t>(rows->size()) < most_events) {
+      heard.seen = heard.beat;
+      heard.seen_state = heard.state;
+    }
+    if (!rows->empty()) heard.last_event = rows->back().id;
+    for (RunEventRow& row : *rows)
+      if (is_notice(row.event)) chunk->rows.push_back({run, heard.name, std::move(row)});
+  }
+  if (!chunk->rows.empty()) emit notices_ready(std::move(chunk));
+}
+
 void WorkspaceReader::read_system() {
   if (!options_.system_info || (since_system_.isValid() && since_system_.elapsed() < system_period_ms)) return;
   since_system_.start();
@@ -243,6 +268,15 @@ void WorkspaceReader::drain() {
   draining_ = true;
   if (service_) service_->stop_all();  // again: it may have been opened after the window asked
   if (reader_) return look();
+  service_.reset();
+  emit drained();
+}
+
+void WorkspaceReader::leave() {
+  draining_ = true;
+  timer_->stop();
+  pump_timer_->stop();
+  reader_.reset();
   service_.reset();
   emit drained();
 }

@@ -28,6 +28,8 @@ class WorkspaceReader : public QObject {
   void wake();
   void drain();  // waits, turn by turn, until the jobs have ended; then shuts everything and emits drained()
 
+  void leave();  // shuts everything, whatever jobs there are, and emits drained()
+
   // From any thread.
   void hurry() { hurry_ = true; }              // leave long reads: something else is asked for
   void chunk_taken() { --chunks_in_flight_; }  // the window has taken one in
@@ -41,6 +43,7 @@ class WorkspaceReader : public QObject {
   void snapshot_ready(stacklab::ui::WorkspaceSnapshotPtr snapshot);
   void chunk_ready(stacklab::ui::SeriesChunkPtr chunk);
   void events_ready(stacklab::ui::EventsChunkPtr events);
+  void notices_ready(stacklab::ui::NoticesChunkPtr notices);
   void system_ready(stacklab::ui::SystemInfoPtr info);
   void drained();
 
@@ -60,6 +63,7 @@ class WorkspaceReader : public QObject {
   Result<std::vector<SeriesPoint>> read_points(const SeriesKey& key, std::int64_t after);
   bool read_series();  // false: left early, more is waiting
   void read_events();
+  void read_notices();
   void read_system();
   void schedule(int ms);
 
@@ -78,6 +82,14 @@ class WorkspaceReader : public QObject {
   std::set<std::int64_t> known_jobs_;
   std::vector<JobOutcome> ended_;
   std::unordered_map<std::string, ConfigFacts> configs_;
+  // How far each run's events have been looked through for notices, and what it looked like then.
+  struct Heard {
+    std::string name;
+    std::int64_t last_event = 0;
+    double beat = -1, seen = -2;
+    RunState state = RunState::queued, seen_state = RunState::queued;
+  };
+  std::map<RunId, Heard> heard_;
   QString error_;
   bool active_ = false, draining_ = false;
   std::atomic<bool> hurry_ = false;

@@ -1,112 +1,203 @@
 #include "ui/shell/settings_page.h"
 
 #include <QButtonGroup>
+#include <QCheckBox>
 #include <QGridLayout>
+#include <QLineEdit>
 #include <QRadioButton>
 #include <QScrollArea>
 
+#include "ui/shell/notice_model.h"
 #include "ui/theme/numbers.h"
 
 namespace stacklab::ui {
 namespace {
 
+constexpr int zoom_step = 10;
+
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
-QFrame* section(const QString& title, QVBoxLayout* into, QWidget* parent) {
-  auto* heading = new TextLabel(TextRole::body, Token::text, true, parent);
-  heading->set_full_text(title);
-  into->addWidget(heading);
-  auto* box = new QFrame(parent);
-  box->setObjectName(QStringLiteral("panel"));
-  into->addWidget(box);
-  into->addSpacing(12);
+// Widgets side by side.
+QWidget* in_a_row(std::initializer_list<QWidget*> widgets, QWidget* parent) {
+  auto* box = new QWidget(parent);
+  auto* row = new QHBoxLayout(box);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(8);
+  for (QWidget* widget : widgets) row->addWidget(widget);
+  row->addStretch();
   return box;
 }
 
 }  // namespace
 
-SettingsPage::SettingsPage(QWidget* parent) : QWidget(parent) {
+SettingsPage::SettingsPage(SettingsKeeper* keeper, QWidget* parent) : Page(parent), keeper_(keeper) {
   setAccessibleName(tr("Settings"));
   auto* outer = new QVBoxLayout(this);
   outer->setContentsMargins(0, 0, 0, 0);
+  outer->setSpacing(0);
   auto* header = new QWidget(this);
   header->setObjectName(QStringLiteral("pageHeader"));
   auto* header_row = new QHBoxLayout(header);
   header_row->setContentsMargins(16, 0, 12, 0);
   auto* title = new TextLabel(TextRole::title, Token::text, true, header);
   title->set_full_text(tr("Settings"));
+  search_ = new QLineEdit(header);
+  search_->setPlaceholderText(tr("Search settings"));
+  search_->setAccessibleName(tr("Search settings"));
+  search_->setClearButtonEnabled(true);
   header_row->addWidget(title);
   header_row->addStretch();
-  header->setFixedHeight(metrics().page_header());
+  header_row->addWidget(search_);
   outer->addWidget(header);
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  auto* body = new QWidget(scroll);
-  auto* centred = new QHBoxLayout(body);
+  scroll_ = new QScrollArea(this);
+  scroll_->setAccessibleName(tr("Settings"));
+  scroll_->setWidgetResizable(true);
+  scroll_->setFrameShape(QFrame::NoFrame);
+  body_ = new QWidget(scroll_);
+  auto* centred = new QHBoxLayout(body_);
   centred->setContentsMargins(24, 12, 24, 24);
-  auto* column = new QVBoxLayout;
-  centred->addLayout(column, 3);
+  column_ = new QVBoxLayout;
+  centred->addLayout(column_, 3);
   centred->addStretch(2);
-  scroll->setWidget(body);
-  outer->addWidget(scroll, 1);
+  scroll_->setWidget(body_);
+  outer->addWidget(scroll_, 1);
 
-  auto* look_box = new QGridLayout(section(tr("Appearance"), column, body));
-  look_box->setContentsMargins(12, 10, 12, 10);
-  look_box->setColumnStretch(1, 1);
-  auto* theme_label = new TextLabel(TextRole::body, Token::text2, false, body);
-  theme_label->set_full_text(tr("Theme"));
-  look_box->addWidget(theme_label, 0, 0);
-  auto* theme_row = new QHBoxLayout;
+  nothing_ = new TextLabel(TextRole::body, Token::text2, false, body_);
+  nothing_->set_full_text(tr("No setting has such a name."));
+  nothing_->hide();
+  column_->addWidget(nothing_);
+  build_appearance();
+  build_notifications();
+  facts_box_ = add_section(tr("This computer"));
+  facts_ = grid_;
+  facts_->setVerticalSpacing(5);
+  column_->addStretch();
+
+  connect(search_, &QLineEdit::textChanged, this, &SettingsPage::filter);
+  const auto restyle = [this, header] {
+    header->setFixedHeight(metrics().page_header());
+    search_->setFixedWidth(metrics().scaled(240));
+    show_look();
+  };
+  restyle();
+  connect(&look(), &Look::changed, this, restyle);
+}
+
+QFrame* SettingsPage::add_section(const QString& title) {
+  section_ = title;
+  auto* heading = new TextLabel(TextRole::body, Token::text, true, body_);
+  heading->set_full_text(title);
+  column_->addWidget(heading);
+  box_ = new QFrame(body_);
+  box_->setObjectName(QStringLiteral("panel"));
+  headings_[box_] = heading;
+  grid_ = new QGridLayout(box_);
+  grid_->setContentsMargins(12, 10, 12, 10);
+  grid_->setHorizontalSpacing(16);
+  grid_->setVerticalSpacing(8);
+  grid_->setColumnMinimumWidth(0, metrics().scaled(120));
+  grid_->setColumnStretch(1, 1);
+  column_->addWidget(box_);
+  column_->addSpacing(12);
+  return box_;
+}
+
+void SettingsPage::add_row(const QString& title, const QString& help, QWidget* content, QWidget* control) {
+  auto* name = new TextLabel(TextRole::body, Token::text2, false, box_);
+  name->set_full_text(title);
+  auto* words = new TextLabel(TextRole::secondary, Token::text3, false, box_);
+  words->set_full_text(help);
+  words->setWordWrap(true);
+  const int line = grid_->rowCount();
+  grid_->addWidget(name, line, 0, Qt::AlignLeft | Qt::AlignVCenter);
+  grid_->addWidget(content, line, 1);
+  grid_->addWidget(words, line + 1, 1);
+  control->setAccessibleDescription(help);
+  items_.push_back({section_, title, help, box_, {name, content, words}, control});
+}
+
+void SettingsPage::build_appearance() {
+  add_section(tr("Appearance"));
   themes_ = new QButtonGroup(this);
+  auto* theme_row = in_a_row({}, box_);
   for (const auto& [mode, name] : {std::pair{ThemeMode::follow, tr("Follow the desktop")},
                                    {ThemeMode::light, tr("Light")},
                                    {ThemeMode::dark, tr("Dark")}}) {
-    auto* choice = new QRadioButton(name, body);
+    auto* choice = new QRadioButton(name, theme_row);
     choice->setAccessibleName(tr("Theme: %1").arg(name));
     themes_->addButton(choice, static_cast<int>(mode));
-    theme_row->addWidget(choice);
+    static_cast<QHBoxLayout*>(theme_row->layout())->insertWidget(themes_->buttons().size() - 1, choice);
   }
-  theme_row->addStretch();
-  look_box->addLayout(theme_row, 0, 1);
-  auto* zoom_label = new TextLabel(TextRole::body, Token::text2, false, body);
-  zoom_label->set_full_text(tr("Text size"));
-  look_box->addWidget(zoom_label, 1, 0);
-  auto* zoom_row = new QHBoxLayout;
-  auto* smaller = make_button(tr("Smaller"), {}, body);
-  auto* larger = make_button(tr("Larger"), {}, body);
-  zoom_ = new TextLabel(TextRole::body, Token::text, false, body);
+  add_row(tr("Theme"), tr("Light or dark; following, the window changes with the desktop."), theme_row,
+          themes_->buttons().front());
+  auto* smaller = make_button(tr("Smaller"), {}, box_);
+  auto* larger = make_button(tr("Larger"), {}, box_);
+  zoom_ = new TextLabel(TextRole::body, Token::text, false, box_);
   zoom_->set_numbers(true);
-  zoom_row->addWidget(smaller);
-  zoom_row->addWidget(zoom_);
-  zoom_row->addWidget(larger);
-  zoom_row->addStretch();
-  look_box->addLayout(zoom_row, 1, 1);
-  auto* layout_label = new TextLabel(TextRole::body, Token::text2, false, body);
-  layout_label->set_full_text(tr("Layout"));
-  look_box->addWidget(layout_label, 2, 0);
-  auto* reset = make_button(tr("Reset the window's layout"), {}, body);
-  auto* reset_row = new QHBoxLayout;
-  reset_row->addWidget(reset);
-  reset_row->addStretch();
-  look_box->addLayout(reset_row, 2, 1);
-
-  facts_ = new QGridLayout(section(tr("This computer"), column, body));
-  facts_->setContentsMargins(12, 10, 12, 10);
-  facts_->setHorizontalSpacing(16);
-  facts_->setVerticalSpacing(5);
-  facts_->setColumnStretch(1, 1);
-  column->addStretch();
-
+  add_row(tr("Text size"), tr("Of everything in the window, from 70 % to 200 %."),
+          in_a_row({smaller, zoom_, larger}, box_), smaller);
+  auto* reset = make_button(tr("Reset the window's layout"), {}, box_);
+  add_row(tr("Layout"), tr("Size, docks and text as they were at first. Saved perspectives stay."),
+          in_a_row({reset}, box_), reset);
+  auto* keys = make_button(tr("Edit shortcuts…"), {}, box_);
+  add_row(tr("Keyboard shortcuts"), tr("Keys of every action, with a warning where two would be the same."),
+          in_a_row({keys}, box_), keys);
   connect(themes_, &QButtonGroup::idClicked, this, [this](int id) { emit theme_chosen(static_cast<ThemeMode>(id)); });
-  connect(smaller, &QPushButton::clicked, this, [this] { emit zoom_chosen(look().zoom() - 10); });
-  connect(larger, &QPushButton::clicked, this, [this] { emit zoom_chosen(look().zoom() + 10); });
+  connect(smaller, &QPushButton::clicked, this, [this] { emit zoom_chosen(look().zoom() - zoom_step); });
+  connect(larger, &QPushButton::clicked, this, [this] { emit zoom_chosen(look().zoom() + zoom_step); });
   connect(reset, &QPushButton::clicked, this, &SettingsPage::layout_reset);
-  connect(&look(), &Look::changed, this, [this, header] {
-    header->setFixedHeight(metrics().page_header());
-    show_look();
-  });
-  show_look();
+  connect(keys, &QPushButton::clicked, this, &SettingsPage::shortcuts_wanted);
+}
+
+void SettingsPage::build_notifications() {
+  add_section(tr("Notifications"));
+  for (const auto& [kind, name] : notice_kinds()) {
+    auto* box = new QCheckBox(tr("Tell me"), box_);
+    box->setAccessibleName(tr("Tell me of: %1").arg(name));
+    const auto show = [this, box, kind = kind] {
+      const QSignalBlocker quiet(box);
+      box->setChecked(!keeper_->settings().quiet_kinds.contains(kind));
+    };
+    show();
+    connect(keeper_, &SettingsKeeper::changed, box, show);
+    connect(box, &QCheckBox::toggled, this, [this, kind = kind](bool on) {
+      keeper_->change([&](Settings& s) {
+        s.quiet_kinds.removeAll(kind);
+        if (!on) s.quiet_kinds.append(kind);
+      });
+    });
+    add_row(name, {}, box, box);
+  }
+}
+
+void SettingsPage::filter(const QString& typed) {
+  const QStringList words = typed.split(QLatin1Char(' '), Qt::SkipEmptyParts);
+  std::map<QFrame*, bool> shown;
+  bool any = false;
+  for (const Item& item : items_) {
+    const QString all = item.section + QLatin1Char(' ') + item.title + QLatin1Char(' ') + item.help;
+    const bool fits = std::all_of(words.begin(), words.end(),
+                                  [&](const QString& word) { return all.contains(word, Qt::CaseInsensitive); });
+    for (QWidget* widget : item.widgets) widget->setVisible(fits);
+    shown[item.box] = shown[item.box] || fits;
+    any = any || fits;
+  }
+  shown[facts_box_] = words.isEmpty();
+  for (const auto& [box, visible] : shown) {
+    box->setVisible(visible);
+    headings_[box]->setVisible(visible);
+  }
+  nothing_->setVisible(!any);
+}
+
+void SettingsPage::reveal(const QString& title) {
+  search_->clear();
+  for (const Item& item : items_) {
+    if (item.title != title) continue;
+    scroll_->ensureWidgetVisible(item.control, 50, 120);
+    item.control->setFocus(Qt::ShortcutFocusReason);
+    return;
+  }
 }
 
 void SettingsPage::show_look() {
@@ -119,9 +210,9 @@ void SettingsPage::show_system(const SystemInfo& info) {
     if (value.isEmpty()) return;
     TextLabel*& label = values_[name];
     if (!label) {
-      auto* key = new TextLabel(TextRole::secondary, Token::text3, false, this);
+      auto* key = new TextLabel(TextRole::secondary, Token::text3, false, facts_box_);
       key->set_full_text(name);
-      label = new TextLabel(TextRole::secondary, Token::text, false, this);
+      label = new TextLabel(TextRole::secondary, Token::text, false, facts_box_);
       label->setWordWrap(true);
       label->setTextInteractionFlags(Qt::TextSelectableByMouse);
       const int line = facts_->rowCount();

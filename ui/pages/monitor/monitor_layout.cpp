@@ -38,8 +38,8 @@ QToolButton* toggle(const QString& text, const QString& name, QWidget* parent) {
 
 }  // namespace
 
-MonitorPage::MonitorPage(WorkspaceLink* link, QWidget* parent)
-    : QWidget(parent),
+MonitorPage::MonitorPage(WorkspaceLink* link, QUndoStack* undo, QWidget* parent)
+    : Page(parent),
       link_(link),
       runs_(new RunListModel(this)),
       events_(new EventListModel(this)),
@@ -52,6 +52,7 @@ MonitorPage::MonitorPage(WorkspaceLink* link, QWidget* parent)
   build_header();
   build_tools();
   build_content();
+  list_->set_undo_stack(undo);
   column->addWidget(header_);
   stack_ = new QStackedLayout;
   stack_->addWidget(content_);

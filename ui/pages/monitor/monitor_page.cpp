@@ -270,7 +270,7 @@ void MonitorPage::update_empty() {
   export_->setVisible(!empty);
   if (empty != is_empty_) {
     is_empty_ = empty;
-    emit emptiness_changed(empty);
+    emit dock_wanted_changed();
     if (empty) notice_->button()->setFocus();
   }
 }

@@ -1,9 +1,9 @@
 // The page that watches runs: list, panels, and the inspector that the shell puts in a dock.
 #pragma once
 
-#include <QWidget>
 #include <optional>
 
+#include "ui/frame/page.h"
 #include "ui/models/run_list_model.h"
 #include "ui/models/workspace_link.h"
 #include "ui/pages/monitor/inspector.h"
@@ -15,13 +15,20 @@ class QCheckBox;
 class QSlider;
 class QStackedLayout;
 class QToolButton;
+class QUndoStack;
 
 namespace stacklab::ui {
 
-class MonitorPage : public QWidget {
+class MonitorPage : public Page {
   Q_OBJECT
  public:
-  explicit MonitorPage(WorkspaceLink* link, QWidget* parent = nullptr);
+  // Showing and hiding runs can be undone where a stack is given.
+  explicit MonitorPage(WorkspaceLink* link, QUndoStack* undo = nullptr, QWidget* parent = nullptr);
+
+  void add_actions(ActionSet& actions) override;
+  QTabWidget* dock() const override { return inspector_; }
+  bool dock_wanted() const override { return !is_empty_; }
+  void show_run(const RunId& run, std::optional<std::int64_t> step) override;
 
   Inspector* inspector() const { return inspector_; }
   RunListModel* runs() const { return runs_; }
@@ -33,19 +40,19 @@ class MonitorPage : public QWidget {
 
   // Explains the first run while it goes on, until the user closes it or it is over and the window opens again.
   void set_introduction(bool on, const std::string& corpus = {});
-  bool is_empty() const { return is_empty_; }
+  bool is_empty() const { return is_empty_; }  // nothing to inspect
   bool introduction() const { return introduction_; }
   // What the button of an empty workspace says and helps with.
   void set_start_texts(const QString& help, const QString& button);
   // Pictures show buttons as in a window that can steer.
   void set_looks_steerable(bool on) { looks_steerable_ = on; }
-  void set_list_visible(bool visible);
+  void set_list_visible(bool visible) override;
 
   const RunId& selected() const { return selected_; }
   void select(const RunId& id);
   void select_what_runs() { user_chose_ = false; }                                   // from the next look on
   QString trouble() const { return snapshot_ ? snapshot_->read_error : QString(); }  // why the store cannot be read
-  bool settled() const;
+  bool settled() const override;
 
   // Actions of the shell's menus.
   void stop_selected();
@@ -61,8 +68,6 @@ class MonitorPage : public QWidget {
   void start_requested();
   void introduction_closed();
   void steering_changed();
-  void emptiness_changed(bool empty);  // nothing to inspect
-  void message(const QString& text);   // one line for the status bar
 
  private:
   void build_header();

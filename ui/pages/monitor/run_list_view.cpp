@@ -4,7 +4,9 @@
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QPointer>
 #include <QToolTip>
+#include <QUndoStack>
 
 #include "ui/models/state_look.h"
 #include "ui/theme/look.h"
@@ -13,7 +15,25 @@
 namespace stacklab::ui {
 namespace {
 constexpr int left_pad = 11, swatch_width = 16, gap = 8, right_pad = 11;
-}
+
+// Which runs are on show, before and after.
+class ShownCommand : public QUndoCommand {
+ public:
+  ShownCommand(RunListModel* runs, const QString& what, std::set<RunId> before, std::set<RunId> after)
+      : QUndoCommand(what), runs_(runs), before_(std::move(before)), after_(std::move(after)) {}
+  void undo() override {
+    if (runs_) runs_->set_all_shown(before_);
+  }
+  void redo() override {
+    if (runs_) runs_->set_all_shown(after_);
+  }
+
+ private:
+  QPointer<RunListModel> runs_;
+  std::set<RunId> before_, after_;
+};
+
+}  // namespace
 
 QRect RunListDelegate::swatch_rect(const QRect& row) {
   return {row.left(), row.top(), left_pad + swatch_width + gap / 2, row.height()};
@@ -94,9 +114,8 @@ void RunListView::mousePressEvent(QMouseEvent* event) {
   const QModelIndex at = indexAt(event->pos());
   if (at.isValid() && event->button() == Qt::LeftButton) {
     const RunId id = runs_->run_at(at.row()).summary.id;
-    if (event->modifiers() & Qt::AltModifier) return runs_->solo(id);
-    if (RunListDelegate::swatch_rect(visualRect(at)).contains(event->pos()))
-      return runs_->set_shown(id, !runs_->is_shown(id));
+    if (event->modifiers() & Qt::AltModifier) return solo(id);
+    if (RunListDelegate::swatch_rect(visualRect(at)).contains(event->pos())) return toggle(id);
   }
   QListView::mousePressEvent(event);
 }
@@ -105,9 +124,26 @@ void RunListView::keyPressEvent(QKeyEvent* event) {
   if (event->key() != Qt::Key_Space || !currentIndex().isValid()) return QListView::keyPressEvent(event);
   const RunId id = runs_->run_at(currentIndex().row()).summary.id;
   if (event->modifiers() & Qt::AltModifier)
-    runs_->solo(id);
+    solo(id);
   else
-    runs_->set_shown(id, !runs_->is_shown(id));
+    toggle(id);
+}
+
+void RunListView::toggle(const RunId& id) {
+  const bool show = !runs_->is_shown(id);
+  const RunInfo* run = runs_->find(id);
+  const QString name = run ? QString::fromStdString(run->summary.name) : QString();
+  change(show ? tr("show %1").arg(name) : tr("hide %1").arg(name), [&] { runs_->set_shown(id, show); });
+}
+
+void RunListView::solo(const RunId& id) {
+  change(tr("show one run alone"), [&] { runs_->solo(id); });
+}
+
+void RunListView::change(const QString& what, const std::function<void()>& call) {
+  const std::set<RunId> before = runs_->shown();
+  call();
+  if (undo_ && runs_->shown() != before) undo_->push(new ShownCommand(runs_, what, before, runs_->shown()));
 }
 
 bool RunListView::viewportEvent(QEvent* event) {

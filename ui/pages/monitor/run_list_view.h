@@ -3,8 +3,11 @@
 
 #include <QListView>
 #include <QStyledItemDelegate>
+#include <functional>
 
 #include "ui/models/run_list_model.h"
+
+class QUndoStack;
 
 namespace stacklab::ui {
 
@@ -21,6 +24,7 @@ class RunListView : public QListView {
   Q_OBJECT
  public:
   explicit RunListView(RunListModel* model, QWidget* parent = nullptr);
+  void set_undo_stack(QUndoStack* undo) { undo_ = undo; }
 
  protected:
   void mousePressEvent(QMouseEvent* event) override;
@@ -28,7 +32,12 @@ class RunListView : public QListView {
   bool viewportEvent(QEvent* event) override;
 
  private:
+  void toggle(const RunId& id);
+  void solo(const RunId& id);
+  void change(const QString& what, const std::function<void()>& call);
+
   RunListModel* runs_;
+  QUndoStack* undo_ = nullptr;
 };
 
 }  // namespace stacklab::ui

@@ -1,0 +1,3 @@
+#include "ui/frame/page.h"
+
+#include <moc_page.cpp>

@@ -1,0 +1,72 @@
+// What can be done on the monitor page, for menus and palette.
+#include "ui/pages/monitor/monitor_page.h"
+
+namespace stacklab::ui {
+
+void MonitorPage::add_actions(ActionSet& actions) {
+  const QString file = tr("&File"), run = tr("&Run"), chart = tr("&Chart");
+  SharedView* view = charts_->view();
+  // What changes the panels brings them before the eyes.
+  const auto here = [this](std::function<void()> call) {
+    return [this, call = std::move(call)] {
+      show_me();
+      if (call) call();
+    };
+  };
+  const auto add = [&](const char* id, const QString& menu, const QString& text, const char* keys,
+                       std::function<void()> call) {
+    return actions.add(QLatin1String(id), menu, text, QLatin1String(keys), here(std::move(call)));
+  };
+
+  actions.add_gap(file);
+  add("file.save_picture", file, tr("Save panels as &picture…"), "Ctrl+Shift+S", [this] { ask_export_picture(); });
+  add("file.save_values", file, tr("Save visible &values…"), "Ctrl+Shift+E", [this] { ask_export_values(); });
+
+  QAction* stop =
+      actions.add(QStringLiteral("run.stop"), run, tr("&Stop"), QStringLiteral("Ctrl+."), [this] { stop_selected(); });
+  QAction* resume = actions.add(QStringLiteral("run.resume"), run, tr("&Resume"), QStringLiteral("Ctrl+R"),
+                                [this] { resume_selected(); });
+  const auto steer = [this, stop, resume] {
+    stop->setEnabled(can_stop());
+    resume->setEnabled(can_resume());
+    stop->setStatusTip(inspector_->stop_button()->toolTip());
+    resume->setStatusTip(inspector_->resume_button()->toolTip());
+  };
+  steer();
+  connect(this, &MonitorPage::steering_changed, stop, steer);
+
+  add("chart.back", chart, tr("&Back to the view before"), "Alt+Left", [view] { view->back(); });
+  add("chart.forward", chart, tr("&Forward to the next view"), "Alt+Right", [view] { view->forward(); });
+  add("chart.everything", chart, tr("Show &everything"), "Ctrl+Home", [view] { view->reset(); });
+  actions.add_gap(chart);
+  QAction* log_x = add("chart.log_x", chart, tr("Logarithmic &x axis"), "Ctrl+Shift+X", {});
+  QAction* log_y = add("chart.log_y", chart, tr("Logarithmic &y axis of the loss"), "Ctrl+Shift+Y", {});
+  QAction* raw = add("chart.raw", chart, tr("&Raw values behind the smoothed"), "Ctrl+Shift+R", {});
+  QAction* robust = add("chart.robust", chart, tr("Ro&bust range"), "Ctrl+Shift+B", {});
+  for (QAction* action : {log_x, log_y, raw, robust}) action->setCheckable(true);
+  raw->setChecked(view->raw_shown());
+  ChartPanel* loss = charts_->panels().front();
+  connect(log_x, &QAction::toggled, view, &SharedView::set_log_x);
+  connect(log_y, &QAction::toggled, loss, &ChartPanel::set_log_y);
+  connect(raw, &QAction::toggled, view, &SharedView::set_raw_shown);
+  connect(robust, &QAction::toggled, view, &SharedView::set_robust);
+  connect(view, &SharedView::changed, log_x, [view, log_x, raw, robust] {
+    log_x->setChecked(view->log_x());
+    raw->setChecked(view->raw_shown());
+    robust->setChecked(view->robust());
+  });
+  connect(loss, &ChartPanel::log_y_changed, log_y, &QAction::setChecked);
+  actions.add_gap(chart);
+  add("chart.first_non_finite", chart, tr("&Go to the first non-finite value"), "Ctrl+G",
+      [this] { go_to_first_non_finite(); });
+}
+
+void MonitorPage::show_run(const RunId& run, std::optional<std::int64_t> step) {
+  if (!runs_->find(run)) return;
+  show_me();
+  runs_->set_shown(run, true);
+  select(run);
+  if (step && *step > 0) charts_->panels().front()->chart()->go_to(static_cast<double>(*step));
+}
+
+}  // namespace stacklab::ui
