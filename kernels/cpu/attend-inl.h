@@ -48,7 +48,7 @@ HWY_INLINE void multiply(int rows, std::int64_t depth, const float* a, std::int6
   const auto index = static_cast<std::size_t>(rows - 1);
   for (std::int64_t j = 0; j < cols; j += tile_cols) {
     const TileFunction function = cols - j > lanes ? tiles<stride>[index] : narrow_tiles<stride>[index];
-    function(depth, a, a_stride, b + j, ldb, c + j, ldc, more ? c + j : nullptr, ldc);
+    function(depth, a, a_stride, b + j, ldb, c + j, ldc, more ? c + j : nullptr, ldc, nullptr);
   }
 }
 
@@ -58,7 +58,7 @@ HWY_INLINE void multiply_panels(int rows, std::int64_t depth, const float* a, co
                                 float* c, std::int64_t ldc) {
   const TileFunction function = tiles<stride>[static_cast<std::size_t>(rows - 1)];
   for (std::int64_t j = 0; j < cols; j += tile_cols, b += depth * tile_cols)
-    function(depth, a, 1, b, tile_cols, c + j, ldc, nullptr, 0);
+    function(depth, a, 1, b, tile_cols, c + j, ldc, nullptr, 0, nullptr);
 }
 
 // The keys begin .. end that a row sees, within a block.

@@ -27,6 +27,7 @@ constexpr std::int64_t depth_block_of(std::int64_t k) {
 
 constexpr std::int64_t widest_tile = 32;                // columns, of any instruction set
 constexpr std::int64_t packed_floats = 3 << 19;         // B that is packed at once: 6 MiB stay in the last cache
+constexpr std::int64_t step_of_rows = 6;                // a tile of narrow instruction sets: lower ones are slower
 constexpr std::int64_t widest_group = 2 * column_step;  // the narrowest part of B
 
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
@@ -51,20 +52,24 @@ struct Blocking {
   std::int64_t group() const { return column_step / halves; }
 };
 
+constexpr std::int64_t most_rows = 160;  // of a block
+
 // Blocks of rows, a power of two while they fit, so that threads get equal shares.
-std::int64_t row_blocks(std::int64_t m, const Blocking& s) {
-  constexpr std::int64_t most_rows = 160;
+RowCut rows_of(std::int64_t m, const Blocking& s) {
   const std::int64_t group_floats = s.halves * std::min(s.nb, s.group()) * s.kb;
   // Where a group's part of B stays in the second cache, few rows suffice.
   const std::int64_t fewest_rows = group_floats <= 64 << 10 ? 8 : 64;
   std::int64_t blocks = 1;
   while (blocks < 16 && m / (2 * blocks) >= fewest_rows) blocks *= 2;
-  return m > most_rows * blocks ? 16 * ((m + 16 * most_rows - 1) / (16 * most_rows)) : blocks;
+  if (m > most_rows * blocks) blocks = 16 * ((m + 16 * most_rows - 1) / (16 * most_rows));
+  return {m, blocks, m / blocks >= 8 * step_of_rows ? step_of_rows : 1};
 }
 
-// Where rows are cut so that blocks of a triangle are equal in area.
-std::int64_t triangle_cut(std::int64_t m, std::int64_t block, std::int64_t blocks) {
-  return std::llround(static_cast<double>(m) * std::sqrt(static_cast<double>(block) / static_cast<double>(blocks)));
+// The same where only a triangle of C is made: blocks are equal in area.
+std::int64_t triangle_begin(const RowCut& cut, std::int64_t block) {
+  if (block == cut.blocks) return cut.m;
+  const double part = std::sqrt(static_cast<double>(block) / static_cast<double>(cut.blocks));
+  return std::llround(static_cast<double>(cut.m) * part / static_cast<double>(cut.step)) * cut.step;
 }
 
 }  // namespace
@@ -75,24 +80,40 @@ HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
 namespace {
 
-constexpr std::int64_t panels_at_once = 4;  // of A, packed on the stack
-// Distance of packed rows: not a power of two, whose lines would share few places in the cache.
+// Panels of A that are packed at once, on the stack, and worked on with each group of B.
+constexpr std::int64_t most_panels = tile_rows < 8 ? 16 : 12;
+constexpr std::int64_t panels_finished = 4;  // at once, while they are in cache
+// Distances of packed rows and panels: not powers of two, whose lines would share few places in the cache.
 constexpr int row_stride = deepest_block + 8;
-constexpr std::int64_t panel_floats = std::max<std::int64_t>(tile_rows * row_stride, column_stride* deepest_block);
+constexpr std::int64_t panel_stride = std::max<std::int64_t>(tile_rows * row_stride, column_stride* deepest_block + 16);
 
-void pack_a(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1, float* out) {
-  const auto pack = [&](const auto& source) {
-    a.transposed ? pack_columns(source, m0, m1, k0, k1, out) : pack_rows(source, m0, m1, k0, k1, out, row_stride);
+// Panels p0 .. p1.
+void pack_a(const Operand& a, const Panels& rows, std::int64_t p0, std::int64_t p1, std::int64_t k0, std::int64_t k1,
+            float* out) {
+  const auto pack = [&](const auto& source, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = p0; p < p1; ++p) {
+      const std::int64_t m0 = rows.begin(p), m1 = rows.begin(p + 1);
+      float* to = out + (p - p0) * panel_stride;
+      if (a.transposed)
+        pack_columns(source, m0, m1, begin, end, to + (begin - k0) * column_stride);
+      else
+        pack_rows(source, m0, m1, begin, end, to, row_stride);
+    }
+  };
+  const auto pack_all = [&](const auto& source) {
+    // Where rows of memory hold several panels, a few of them at a time.
+    const std::int64_t each = a.transposed ? 8 : k1 - k0;
+    for (std::int64_t k = k0; k < k1; k += each) pack(source, k, std::min(k1, k + each));
   };
   switch (a.kind) {
     case Operand::Kind::plain:
-      return a.data.bf16 ? pack(PlainSource<std::uint16_t>(a)) : pack(PlainSource<float>(a));
+      return a.data.bf16 ? pack_all(PlainSource<std::uint16_t>(a)) : pack_all(PlainSource<float>(a));
     case Operand::Kind::normed:
-      return pack_rows(NormedSource(a), m0, m1, k0, k1, out, row_stride);
+      return pack(NormedSource(a), k0, k1);
     case Operand::Kind::swiglu_grad:
-      return pack(SwigluGradSource(a));
+      return pack_all(SwigluGradSource(a));
     case Operand::Kind::block_scaled:
-      return pack(BlockScaledSource(a));
+      return pack_all(BlockScaledSource(a));
   }
 }
 
@@ -147,96 +168,90 @@ struct PackedB {
   }
 };
 
-// Fetches the rows of a matrix into cache, a few lines at a time.
-struct Ahead {
-  const char* row = nullptr;
-  std::int64_t ld = 0, rows = 0, length = 0, at = 0;  // bytes
-  HWY_INLINE void fetch(std::int64_t lines) {
-    for (; lines > 0 && rows > 0; --lines) {
-      __builtin_prefetch(row + at, 0, 2);
-      if ((at += 64) >= length) at = 0, row += ld, --rows;
-    }
-  }
-  std::int64_t lines() const { return rows * ((length + 63) / 64); }
-};
-
-// Rows m0 .. m1 of A through a depth, as they lie in memory.
-Ahead ahead(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1) {
+// Rows m0 .. m1 of A through a depth, as they lie in memory, to be fetched by so many tiles.
+Ahead ahead(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1, std::int64_t tiles) {
   if (m0 >= m1 || k0 >= k1) return {};
   const std::int64_t size = a.data.element();
   const std::int64_t r0 = a.transposed ? k0 : m0, r1 = a.transposed ? k1 : m1;
   const std::int64_t c0 = a.transposed ? m0 : k0, c1 = a.transposed ? m1 : k1;
-  return {static_cast<const char*>(a.data.data) + (r0 * a.ld + c0) * size, a.ld * size, r1 - r0, (c1 - c0) * size};
+  Ahead next{static_cast<const char*>(a.data.data) + (r0 * a.ld + c0) * size, a.ld * size, (c1 - c0) * size};
+  next.lines = (r1 - r0) * ((next.length + 63) / 64);
+  next.each = next.lines / tiles + 1;
+  return next;
 }
 
 // A block of rows of some columns, through the packed depth.
 void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64_t panel0, std::int64_t panel1,
               std::int64_t group) {
   const Gemm& g = b.g;
-  alignas(64) float packed[panels_at_once * panel_floats];
+  alignas(64) float packed[most_panels * panel_stride];
   // Where C is not kept.
   constexpr std::int64_t ld_passing = column_step + 16;
-  alignas(64) float passing[panels_at_once * tile_rows * ld_passing];
+  alignas(64) float passing[panels_finished * tile_rows * ld_passing];
   const auto& functions = g.a.transposed ? tiles<1> : tiles<row_stride>;
-  const Panels panels(row1 - row0);
+  const Panels rows(row0, row1);
   // Panels of columns that rows before `row` want.
   const auto wanted = [&](std::int64_t row) {
     return g.lower ? std::clamp((row - b.n0 + tile_cols - 1) / tile_cols, panel0, panel1) : panel1;
   };
   if (wanted(row1) == panel0) return;
+  const auto finish = [&](std::int64_t p0, std::int64_t p1, std::int64_t q0, std::int64_t q1) {
+    Block block{.data = passing, .ld = ld_passing, .pair = group * tile_cols};
+    block.row0 = rows.begin(p0), block.row1 = rows.begin(p1);
+    block.col0 = b.n0 + q0 * tile_cols, block.col1 = std::min(b.n1, b.n0 + q1 * tile_cols);
+    if (g.c) block.data = g.c + block.row0 * g.ldc + block.col0, block.ld = g.ldc, block.pair = b.width;
+    g.finished.fn(g.finished.self, block);
+  };
+  const std::int64_t parts = (rows.count + most_panels - 1) / most_panels;
+  const auto part_begin = [&](std::int64_t part) { return rows.count * part / parts; };
   for (std::int64_t k = b.k0; k < b.k1; k += b.depth_block) {
-    const std::int64_t depth = b.depth(k);
-    const bool last = k + depth == g.k;
+    const std::int64_t depth = b.depth(k), deeper = k + depth;
+    const bool last = deeper == g.k;
     const float* base = k == 0 ? g.base : g.c;
     const std::int64_t ld_base = k == 0 ? g.ld_base : g.ldc;
-    for (std::int64_t p0 = 0; p0 < panels.count; p0 += panels_at_once) {
-      const std::int64_t p1 = std::min(panels.count, p0 + panels_at_once);
-      for (std::int64_t p = p0; p < p1; ++p)
-        pack_a(g.a, row0 + panels.begin(p), row0 + panels.begin(p + 1), k, k + depth, packed + (p - p0) * panel_floats);
-      Ahead next = p1 < panels.count
-                       ? ahead(g.a, row0 + panels.begin(p1),
-                               row0 + panels.begin(std::min(panels.count, p1 + panels_at_once)), k, k + depth)
-                       : ahead(g.a, row0, row0 + panels.begin(std::min(panels.count, panels_at_once)), k + depth,
-                               std::min(b.k1, k + depth + b.depth_block));
-      const std::int64_t lines = next.lines() / (b.halves * (panel1 - panel0) * (p1 - p0)) + 1;
-      const std::int64_t first_row = row0 + panels.begin(p0), last_row = row0 + panels.begin(p1);
-      const auto finish = [&](Block block, std::int64_t q0, std::int64_t q1) {
-        block.row0 = first_row, block.row1 = last_row;
-        block.col0 = b.n0 + q0 * tile_cols, block.col1 = std::min(b.n1, b.n0 + q1 * tile_cols);
-        if (g.c) block.data = g.c + first_row * g.ldc + block.col0;
-        g.finished.fn(g.finished.self, block);
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t p0 = part_begin(part), p1 = part_begin(part + 1);
+      pack_a(g.a, rows, p0, p1, k, deeper, packed);
+      // What is packed next: more rows, or the same ones further on, or those of the task that follows.
+      const std::int64_t here = b.halves * (panel1 - panel0) * (p1 - p0);
+      Ahead next = part + 1 < parts ? ahead(g.a, rows.begin(p1), rows.begin(part_begin(part + 2)), k, deeper, here)
+                   : deeper < b.k1 ? ahead(g.a, row0, rows.begin(part_begin(1)), deeper, deeper + b.depth(deeper), here)
+                                   : ahead(g.a, row1, std::min(g.m, row1 + rows.begin(part_begin(1)) - row0), b.k0,
+                                           b.k0 + b.depth(b.k0), here);
+      const auto make_tiles = [&](std::int64_t p, std::int64_t row_passing, std::int64_t q0, std::int64_t q1) {
+        const std::int64_t m = rows.begin(p), limit = std::min(q1, wanted(rows.begin(p + 1)));
+        const int count = static_cast<int>(rows.begin(p + 1) - m);
+        const TileFunction function = functions[static_cast<std::size_t>(count - 1)];
+        for (std::int64_t half = 0; half < b.halves; ++half)
+          for (std::int64_t panel = q0; panel < limit; ++panel) {
+            const std::int64_t n = b.n0 + panel * tile_cols, col = half * b.width + n;
+            float* c = g.c ? g.c + m * g.ldc + col
+                           : passing + row_passing * ld_passing + (half * group + panel - q0) * tile_cols;
+            tile_at(function, count, b.n1 - n, depth, packed + (p - p0) * panel_stride, column_stride,
+                    b.at(k, half, panel), tile_cols, c, g.c ? g.ldc : ld_passing,
+                    base ? base + m * ld_base + col : nullptr, ld_base, &next);
+          }
       };
-      const Block kept{.ld = g.ldc, .pair = b.width};
-      const std::int64_t end = wanted(last_row);
-      for (std::int64_t q0 = panel0; q0 < end; q0 += group) {
-        const std::int64_t q1 = std::min(end, q0 + group);
-        for (std::int64_t p = p0; p < p1; ++p) {
-          const std::int64_t m = row0 + panels.begin(p);
-          const int rows = static_cast<int>(row0 + panels.begin(p + 1) - m);
-          const TileFunction function = functions[static_cast<std::size_t>(rows - 1)];
-          const float* a = packed + (p - p0) * panel_floats;
-          const std::int64_t limit = std::min(q1, wanted(m + rows));
-          for (std::int64_t half = 0; half < b.halves; ++half)
-            for (std::int64_t panel = q0; panel < limit; ++panel) {
-              next.fetch(lines);
-              const std::int64_t n = b.n0 + panel * tile_cols, col = half * b.width + n;
-              float* c = g.c ? g.c + m * g.ldc + col
-                             : passing + (m - first_row) * ld_passing + (half * group + panel - q0) * tile_cols;
-              tile_at(function, rows, b.n1 - n, depth, a, column_stride, b.at(k, half, panel), tile_cols, c,
-                      g.c ? g.ldc : ld_passing, base ? base + m * ld_base + col : nullptr, ld_base);
-            }
+      for (std::int64_t q0 = panel0; q0 < panel1; q0 += group)
+        for (std::int64_t r0 = p0; r0 < p1; r0 += panels_finished) {
+          const std::int64_t r1 = std::min(p1, r0 + panels_finished);
+          const std::int64_t q1 = std::min(wanted(rows.begin(r1)), q0 + group);
+          if (q0 >= q1) continue;
+          for (std::int64_t p = r0; p < r1; ++p) make_tiles(p, rows.begin(p) - rows.begin(r0), q0, q1);
+          if (!last || !g.finished.fn) continue;
+          if (!g.whole_rows)
+            finish(r0, r1, q0, q1);
+          else if (q1 == panel1)
+            finish(r0, r1, panel0, panel1);
         }
-        if (last && g.finished.fn && !g.whole_rows)
-          finish(g.c ? kept : Block{.data = passing, .ld = ld_passing, .pair = group * tile_cols}, q0, q1);
-      }
-      if (last && g.finished.fn && g.whole_rows) finish(kept, panel0, panel1);
     }
   }
 }
 
 void run(const Gemm& g, const KernelContext& context) {
   const Blocking s(g.n, g.k, g.paired);
-  const std::int64_t blocks = row_blocks(g.m, s), group_panels = s.group() / tile_cols;
+  const RowCut cut = rows_of(g.m, s);
+  const std::int64_t blocks = cut.blocks, group_panels = s.group() / tile_cols;
   Tasks before = g.before;
   for (std::int64_t n = 0; n < s.width; n += s.nb)
     for (std::int64_t k = 0; k < g.k; k += s.kb) {
@@ -256,16 +271,14 @@ void run(const Gemm& g, const KernelContext& context) {
                      });
       before = {};
       // Wide products are cut in columns too, into whole groups: more would pack A more often.
-      const std::int64_t cut = g.whole_rows ? 1 : std::max<std::int64_t>(1, b.half_panels / (8 * group_panels));
-      const std::int64_t wide = (b.half_panels + cut * group_panels - 1) / (cut * group_panels) * group_panels;
+      const std::int64_t parts = g.whole_rows ? 1 : std::max<std::int64_t>(1, b.half_panels / (8 * group_panels));
+      const std::int64_t wide = (b.half_panels + parts * group_panels - 1) / (parts * group_panels) * group_panels;
       const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(s.halves * (b.n1 - b.n0)) *
                            static_cast<double>(b.k1 - b.k0) * (g.lower ? 0.5 : 1);
       for_each_worth(context, (b.half_panels + wide - 1) / wide * blocks, flops * 0.01, [&](std::int64_t task) {
         const std::int64_t panel0 = task / blocks * wide, panel1 = std::min(b.half_panels, panel0 + wide);
-        const auto cut_at = [&](std::int64_t block) {
-          return g.lower ? triangle_cut(g.m, block, blocks) : g.m * block / blocks;
-        };
-        multiply(b, cut_at(task % blocks), cut_at(task % blocks + 1), panel0, panel1, group_panels);
+        const auto begin = [&](std::int64_t block) { return g.lower ? triangle_begin(cut, block) : cut.begin(block); };
+        multiply(b, begin(task % blocks), begin(task % blocks + 1), panel0, panel1, group_panels);
       });
     }
 }
@@ -282,7 +295,7 @@ HWY_EXPORT(run);
 std::int64_t gemm_workspace(std::int64_t n, std::int64_t k, bool paired) { return Blocking(n, k, paired).floats(); }
 
 RowCut row_cut(std::int64_t m, std::int64_t n, std::int64_t k, bool paired) {
-  return {m, row_blocks(m, Blocking(n, k, paired))};
+  return rows_of(m, Blocking(n, k, paired));
 }
 
 bool gives_whole_rows(std::int64_t n, std::int64_t k) { return Blocking(n, k, false).nb == n; }

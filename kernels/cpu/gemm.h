@@ -5,6 +5,7 @@
 // never on threads, cuts of M and N, or workspace.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/bf16.h"
@@ -120,8 +121,15 @@ struct Gemm {
 // The blocks of rows of C that a task makes, by shapes alone.
 struct RowCut {
   std::int64_t m = 0, blocks = 1;
-  std::int64_t begin(std::int64_t block) const { return m * block / blocks; }
-  std::int64_t block_of(std::int64_t row) const { return ((row + 1) * blocks - 1) / m; }
+  std::int64_t step = 1;  // blocks begin at multiples of it
+  std::int64_t begin(std::int64_t block) const {
+    return block == blocks ? m : (m * block / blocks + step / 2) / step * step;
+  }
+  std::int64_t block_of(std::int64_t row) const {
+    std::int64_t block = std::min(blocks - 1, (row + step) * blocks / m);
+    while (begin(block) > row) --block;
+    return block;
+  }
 };
 RowCut row_cut(std::int64_t m, std::int64_t n, std::int64_t k, bool paired = false);
 bool gives_whole_rows(std::int64_t n, std::int64_t k);

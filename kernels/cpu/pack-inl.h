@@ -25,12 +25,18 @@ namespace stacklab::cpu::HWY_NAMESPACE {
 inline constexpr std::int64_t no_seam = std::numeric_limits<std::int64_t>::max();
 
 template <class T>
+HWY_INLINE void prefetch_span(const T* row, std::int64_t c0, std::int64_t c1) {
+  for (std::int64_t c = c0; c < c1; c += 64 / static_cast<std::int64_t>(sizeof(T))) hwy::Prefetch(row + c);
+}
+
+template <class T>
 struct PlainSource {
   const T* data;
   std::int64_t ld;
   explicit PlainSource(const Operand& o) : data(static_cast<const T*>(o.data.data)), ld(o.ld) {}
   // The first column after c that no vector may reach across.
   std::int64_t seam(std::int64_t) const { return no_seam; }
+  void prefetch(std::int64_t r, std::int64_t c0, std::int64_t c1) const { prefetch_span(data + r * ld, c0, c1); }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
     return load_as_float(d, data + r * ld + c);
@@ -44,6 +50,7 @@ struct NormedSource {
   explicit NormedSource(const Operand& o)
       : data(static_cast<const float*>(o.data.data)), ld(o.ld), row_scale(o.row_scale), col_gain(o.col_gain) {}
   std::int64_t seam(std::int64_t) const { return no_seam; }
+  void prefetch(std::int64_t r, std::int64_t c0, std::int64_t c1) const { prefetch_span(data + r * ld, c0, c1); }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
     return hn::Mul(hn::Mul(hn::LoadU(d, data + r * ld + c), hn::Set(d, row_scale[r])), hn::LoadU(d, col_gain + c));
@@ -134,6 +141,7 @@ void pack_panels(const Source& source, std::int64_t n0, std::int64_t n1, std::in
   const std::int64_t whole = (n1 - n0) / tile_cols * tile_cols, panel = (k1 - k0) * tile_cols;
   // Along the rows, so that memory is read as it lies.
   for (std::int64_t k = k0; k < k1; ++k) {
+    if (k + 8 < k1) source.prefetch(k + 8, n0, n1);
     float* to = out + (k - k0) * tile_cols;
     for (std::int64_t n = n0; n < n0 + whole; n += tile_cols, to += panel)
       for (int j = 0; j < tile_vectors; ++j) hn::StoreU(source.load(d, k, n + j * lanes), d, to + j * lanes);

@@ -9,6 +9,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -27,43 +28,67 @@ inline constexpr int tile_rows = HWY_TARGET == HWY_AVX3 ? 14 : 6;
 inline constexpr int tile_vectors = 2;
 inline constexpr int tile_cols = tile_vectors * lanes;
 
+// Memory that will be wanted, rows of so many bytes: fetched into cache while tiles are made.
+struct Ahead {
+  const char* row = nullptr;
+  std::int64_t ld = 0, length = 0, at = 0;
+  std::int64_t lines = 0;  // that are left
+  std::int64_t each = 0;   // lines a tile
+  HWY_INLINE void fetch() {
+    __builtin_prefetch(row + at, 0, 2);
+    if ((at += 64) >= length) at = 0, row += ld;
+    --lines;
+  }
+};
+
 // C[rows, tile_cols] = base + A B, with base absent where null. a_stride and b_stride step along the depth.
 using TileFunction = void (*)(std::int64_t depth, const float* a, std::int64_t a_stride, const float* b,
                               std::int64_t b_stride, float* c, std::int64_t ldc, const float* base,
-                              std::int64_t ld_base);
+                              std::int64_t ld_base, Ahead* next);
 
 // Rows of A lie row_stride apart, and depth is contiguous (a_stride is 1); or, with row_stride 1, rows are contiguous.
 template <int rows, int row_stride, int vectors = tile_vectors>
 HWY_NOINLINE void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_stride,
                        const float* HWY_RESTRICT b, std::int64_t b_stride, float* c, std::int64_t ldc,
-                       const float* base, std::int64_t ld_base) {
+                       const float* base, std::int64_t ld_base, Ahead* next) {
   const FloatTag d;
   const std::int64_t step = row_stride == 1 ? a_stride : 1;
   FloatVec sum[rows][vectors];
-  // C and its base arrive while the product is made.
-#pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i)
-#pragma GCC unroll 2
-    for (int j = 0; j < vectors * lanes; j += 16) {
-      __builtin_prefetch(c + i * ldc + j, 1);
-      if (base) __builtin_prefetch(base + i * ld_base + j);
-    }
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
     for (int j = 0; j < vectors; ++j) sum[i][j] = hn::Zero(d);
-  for (std::int64_t k = 0; k < depth; ++k, a += step, b += b_stride) {
-    FloatVec y[vectors];
+  // C, its base and what comes next arrive while the product is made, little by little: many lines at once would keep
+  // B waiting.
+  constexpr std::int64_t beat = 8;  // steps along the depth
+  Ahead ahead = next ? *next : Ahead();
+  std::int64_t lines = std::min(ahead.each, ahead.lines), row = 0;
+  for (std::int64_t k = 0; k < depth;) {
+    if (row < rows) {
 #pragma GCC unroll 2
-    for (int j = 0; j < vectors; ++j) y[j] = hn::LoadU(d, b + j * lanes);
-    hwy::Prefetch(b + 8 * b_stride);
+      for (int j = 0; j < vectors * lanes; j += 16) {
+        __builtin_prefetch(c + row * ldc + j, 1);
+        if (base) __builtin_prefetch(base + row * ld_base + j);
+      }
+      ++row;
+    } else if (lines > 0) {
+      ahead.fetch(), --lines;
+    }
+#pragma GCC unroll 1
+    for (const std::int64_t end = std::min(k + beat, depth); k < end; ++k, a += step, b += b_stride) {
+      FloatVec y[vectors];
+#pragma GCC unroll 2
+      for (int j = 0; j < vectors; ++j) y[j] = hn::LoadU(d, b + j * lanes);
+      hwy::Prefetch(b + 8 * b_stride);
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; ++i) {
-      const FloatVec x = hn::Set(d, a[i * row_stride]);
+      for (int i = 0; i < rows; ++i) {
+        const FloatVec x = hn::Set(d, a[i * row_stride]);
 #pragma GCC unroll 2
-      for (int j = 0; j < vectors; ++j) sum[i][j] = hn::MulAdd(x, y[j], sum[i][j]);
+        for (int j = 0; j < vectors; ++j) sum[i][j] = hn::MulAdd(x, y[j], sum[i][j]);
+      }
     }
   }
+  if (next) *next = ahead;
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 2
@@ -87,10 +112,10 @@ inline constexpr auto narrow_tiles = tile_table<row_stride, 1>(std::make_integer
 // A tile that may be narrower than tile_cols: only cols columns of c and base are touched.
 HWY_INLINE void tile_at(TileFunction function, int rows, std::int64_t cols, std::int64_t depth, const float* a,
                         std::int64_t a_stride, const float* b, std::int64_t b_stride, float* c, std::int64_t ldc,
-                        const float* base, std::int64_t ld_base) {
-  if (cols >= tile_cols) return function(depth, a, a_stride, b, b_stride, c, ldc, base, ld_base);
+                        const float* base, std::int64_t ld_base, Ahead* next) {
+  if (cols >= tile_cols) return function(depth, a, a_stride, b, b_stride, c, ldc, base, ld_base, next);
   alignas(64) float whole[tile_rows * tile_cols];
-  function(depth, a, a_stride, b, b_stride, whole, tile_cols, nullptr, 0);
+  function(depth, a, a_stride, b, b_stride, whole, tile_cols, nullptr, 0, next);
   for (int i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < cols; ++j) {
       const float v = whole[i * tile_cols + j];
@@ -98,11 +123,12 @@ HWY_INLINE void tile_at(TileFunction function, int rows, std::int64_t cols, std:
     }
 }
 
-// Cuts n rows into panels that differ by at most one row: small remainders would waste the registers.
+// Cuts rows into panels that differ by at most one row: small remainders would waste the registers.
 struct Panels {
-  std::int64_t n, count;
-  explicit Panels(std::int64_t rows) : n(rows), count((rows + tile_rows - 1) / tile_rows) {}
-  std::int64_t begin(std::int64_t panel) const { return n * panel / count; }
+  std::int64_t row0, n, count;
+  explicit Panels(std::int64_t rows) : Panels(0, rows) {}
+  Panels(std::int64_t begin, std::int64_t end) : row0(begin), n(end - begin), count((n + tile_rows - 1) / tile_rows) {}
+  std::int64_t begin(std::int64_t panel) const { return row0 + n * panel / count; }
 };
 
 }  // namespace stacklab::cpu::HWY_NAMESPACE
