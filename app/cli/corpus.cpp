@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 
 #include "app/cli/beside.h"
 #include "app/cli/common.h"
@@ -44,24 +45,21 @@ Status list(Context& context) {
   return {};
 }
 
-Result<Corpus> fetch(const std::string& name, const fs::path& workspace, bool quiet) {
-  return run_beside(name, quiet, {"text", "looking for " + name, 0, 0},
-                    [&](const ReportProgress& report, std::stop_token stop) {
-                      return ensure_corpus(
-                          name, workspace,
-                          [&](std::string_view detail, std::int64_t done, std::int64_t total) {
-                            report({"text", std::string(detail), done, total});
-                          },
-                          stop);
-                    });
+// Prepares a corpus beside the terminal.
+template <class Work>
+Result<Corpus> prepare(const std::string& name, bool quiet, const Work& work) {
+  return run_beside(
+      name, quiet, {"text", "looking for " + name, 0, 0}, [&](const ReportProgress& report, std::stop_token stop) {
+        const CorpusProgress progress = [&](std::string_view detail, std::int64_t done, std::int64_t total) {
+          report({"text", std::string(detail), done, total});
+        };
+        return work(progress, stop);
+      });
 }
 
-Status get(Context& context, const std::string& name) {
-  const fs::path workspace = workspace_of(context.common);
-  const Result<Corpus> corpus = fetch(name, workspace, context.console.quiet());
-  if (!corpus) return tl::unexpected(corpus.error());
-  const CorpusInfo& info = corpus->info();
-  const fs::path folder = workspace / "data" / name;
+Status report(Context& context, const std::string& name, const Corpus& corpus) {
+  const CorpusInfo& info = corpus.info();
+  const fs::path folder = workspace_of(context.common) / "data" / name;
   std::vector<std::string> files;
   std::error_code error;
   for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
@@ -104,6 +102,77 @@ Status get(Context& context, const std::string& name) {
   w.end_object();
   context.console.print_json(w.text());
   return {};
+}
+
+Status get(Context& context, const std::string& name) {
+  const Result<Corpus> corpus =
+      prepare(name, context.console.quiet(), [&](const CorpusProgress& progress, std::stop_token stop) {
+        return ensure_corpus(name, workspace_of(context.common), progress, stop);
+      });
+  if (!corpus) return tl::unexpected(corpus.error());
+  return report(context, name, *corpus);
+}
+
+struct MakeWords {
+  std::string generator, name, streams, kinds;
+  std::optional<std::int64_t> people, size, documents;
+};
+
+Status make(Context& context, const MakeWords& words) {
+  if (words.generator != "tinyworld")
+    return usage_error("there is no generator \"" + words.generator + "\"", "stacklab corpus make tinyworld");
+  const Common& common = context.common;
+  TinyWorldSettings settings;
+  if (common.seed) settings.seed = static_cast<std::uint64_t>(*common.seed);
+  if (words.people && words.size) return usage_error("--people and --size are the same", "give one of them");
+  if (words.people || words.size) settings.people = words.people ? *words.people : *words.size;
+  if (!words.streams.empty()) settings.streams = words.streams;
+  settings.kinds = words.kinds;
+  settings.threads = static_cast<int>(std::clamp<std::int64_t>(
+      common.threads.value_or(static_cast<std::int64_t>(std::thread::hardware_concurrency())), 1, 256));
+  if (words.documents) {
+    settings.items = *words.documents;
+  } else if (settings.streams == "library") {
+    const Result<std::int64_t> all = tinyworld_search_items(settings);
+    if (!all) return tl::unexpected(all.error());
+    settings.items = *all;
+  }
+  const std::string name = words.name.empty() ? words.generator : words.name;
+  const Result<Corpus> corpus =
+      prepare(name, context.console.quiet(), [&](const CorpusProgress& progress, std::stop_token stop) {
+        return make_tinyworld(settings, name, workspace_of(common), common.yes, progress, stop);
+      });
+  if (!corpus) return tl::unexpected(corpus.error());
+  return report(context, name, *corpus);
+}
+
+Verb make_verb() {
+  const auto words = std::make_shared<MakeWords>();
+  return {
+      "make",
+      "Generate a corpus of an invented world",
+      "stacklab corpus make tinyworld --documents 100000 --streams documents:9,drills:1 --name big\n"
+      "stacklab corpus make tinyworld --streams library --name library",
+      {{"GENERATOR", "", "tinyworld", &words->generator, true},
+       {"--name", "NAME", "What to call it (default: tinyworld)", &words->name},
+       {"--people", "N", "The size of the world, 200 to 8000 people (default 2000)", &words->people},
+       {"--size", "N", "The same as --people", &words->size},
+       {"--documents", "N", "How many documents (default 12000, about 4 MB; of the library alone: all of it)",
+        &words->documents},
+       {"--streams", "LIST", "documents, drills, validation, test, library, with weights (default documents)",
+        &words->streams},
+       {"--kinds", "LIST", "Kinds of documents and their weights, as entry:3,letter:1 (default: all)", &words->kinds}},
+      {},
+      [words](Context& context) { return make(context, *words); },
+      "TinyWorld is an invented world of people, towns, ships and goods whose facts are known and fit together. A "
+      "corpus "
+      "is a pure function of --seed (default 1), the size, the streams and the kinds. Streams: documents (about what "
+      "models are trained on), validation and test (about entities that documents never names), library (what can only "
+      "be "
+      "searched for), drills (copying, counting, sorting, arithmetic, comparing, spelling). Kinds: entry, letter, "
+      "diary, "
+      "news, dialogue, ledger, timetable, register, recipe, game. A corpus of this name and other settings is replaced "
+      "only with --yes."};
 }
 
 Status show_licence(Context& context, const std::string& name) {
@@ -152,6 +221,7 @@ Verb corpus_verb() {
             "Text inside packages of the distribution is fetched with apt-get and unpacked into the workspace: nothing "
             "is "
             "installed, and no root is needed."),
+      make_verb(),
       named("licence", "The licence of a corpus in the workspace, as its owners word it",
             "stacklab corpus licence gcide", of_the_list, show_licence),
       named("remove", "Remove a corpus from the workspace", "stacklab corpus remove gcide --yes",

@@ -78,8 +78,13 @@ CatalogueItem read_item(const Json& json, std::string& error) {
     }
     item.source = std::move(package);
   } else if (kind == "generator") {
-    item.source = GeneratorSource{source.text("generator"), static_cast<std::uint64_t>(source.count("seed", true)),
-                                  source.count("people", true), source.count("documents", true)};
+    GeneratorSource generator;
+    generator.generator = source.text("generator");
+    generator.settings.seed = static_cast<std::uint64_t>(source.count("seed", true));
+    generator.settings.people = source.count("people", true);
+    generator.settings.items = source.count("documents", true);
+    generator.settings.streams = source.text("streams");
+    item.source = std::move(generator);
   } else if (error.empty()) {
     error = "unknown kind of source \"" + kind + "\"";
   }

@@ -10,6 +10,7 @@
 
 #include "engine/base/result.h"
 #include "engine/data/corpus.h"
+#include "engine/data/tinyworld_corpus.h"
 
 namespace stacklab {
 
@@ -35,9 +36,7 @@ struct PackageSource {
 // Text that is generated here: TinyWorld is the one generator so far.
 struct GeneratorSource {
   std::string generator;
-  std::uint64_t seed = 0;
-  std::int64_t people = 0;     // the size of the world
-  std::int64_t documents = 0;  // of its training part
+  TinyWorldSettings settings;
 };
 
 struct CatalogueItem {

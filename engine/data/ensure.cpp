@@ -5,8 +5,7 @@
 #include "engine/data/catalogue.h"
 #include "engine/data/extract.h"
 #include "engine/data/packages.h"
-#include "engine/data/tinyworld.h"
-#include "engine/data/tinyworld_lexicon.h"
+#include "engine/data/tinyworld_corpus.h"
 
 namespace stacklab {
 namespace {
@@ -40,14 +39,15 @@ std::string licence_text(const fs::path& unpacked, const std::vector<std::string
   return text;
 }
 
+// What was written, beside the documents.
 struct Made {
   CorpusInfo info;
-  Extracted text;
+  std::int64_t lines = 0;
   std::string licence;
 };
 
 Result<Made> make_from_packages(const CatalogueItem& item, const PackageSource& source, const fs::path& folder,
-                                const CorpusProgress& progress, std::stop_token stop) {
+                                CorpusWriter& writer, const CorpusProgress& progress, std::stop_token stop) {
   const fs::path unpacked = folder / "unpacked";
   const auto fetch = [&](const std::vector<std::string>& names, std::vector<CorpusSource>* sources) -> Status {
     Result<std::vector<FetchedPackage>> packages = fetch_packages(
@@ -80,52 +80,44 @@ Result<Made> make_from_packages(const CatalogueItem& item, const PackageSource& 
       },
       stop);
   if (!text) return tl::unexpected(text.error());
-  made.text = std::move(*text);
+  for (std::size_t i = 0; i < text->documents.size(); ++i) {
+    const std::uint64_t begin = text->documents.offsets[i];
+    const auto document = std::string_view(text->documents.bytes).substr(begin, text->documents.offsets[i + 1] - begin);
+    if (Status added = writer.add(document); !added) return tl::unexpected(added.error());
+  }
+  made.lines = text->lines;
   made.licence = licence_text(unpacked, source.packages);
   return made;
 }
 
-Result<Made> make_from_generator(const CatalogueItem& item, const GeneratorSource& source,
+Result<Made> make_from_generator(const CatalogueItem& item, const GeneratorSource& source, CorpusWriter& writer,
                                  const CorpusProgress& progress, std::stop_token stop) {
   if (source.generator != "tinyworld") {
     return failed("unknown generator \"" + source.generator + "\"",
                   "the catalogue is of another version of the program");
   }
-  progress(item.title + ": inventing it", 0, source.documents);
-  const Result<TinyWorld> world = TinyWorld::create(source.seed, source.people, tinyworld_folder());
-  if (!world) return tl::unexpected(world.error());
-  Made made;
-  for (std::int64_t i = 0; i < source.documents; ++i) {
-    if (i % 1000 == 0) {
-      if (stop.stop_requested()) return stopped("corpus \"" + item.name + "\": stopped while it was generated");
-      progress(item.title + ": writing documents", i, source.documents);
-    }
-    made.text.documents.add(world->document(WorldPart::train, static_cast<std::uint64_t>(i)).text);
-  }
-  made.info.origin =
-      "generator tinyworld, seed " + std::to_string(source.seed) + ", " + format_integer(source.people) + " people";
-  const Lexicon& lexicon = world->lexicon();
-  made.info.sources = {{"tinyworld",
-                        "seed " + std::to_string(source.seed) + ", people " + std::to_string(source.people),
-                        lexicon.sha256, lexicon.bytes}};
-  return made;
+  const auto say = [&](std::string_view detail, std::int64_t done, std::int64_t total) {
+    progress(item.title + ": " + std::string(detail), done, total);
+  };
+  Result<CorpusInfo> info = write_tinyworld(source.settings, writer, say, std::move(stop));
+  if (!info) return tl::unexpected(info.error());
+  return Made{std::move(*info), 0, {}};
 }
 
-Status check_expected(const CatalogueItem& item, const Made& made) {
+Status check_expected(const CatalogueItem& item, const Made& made, const CorpusWriter& writer) {
   const auto differs = [&](const char* what, std::int64_t found, std::int64_t expected) {
     return failed("corpus \"" + item.name + "\": " + made.info.origin + " gave " + std::to_string(found) + " " + what +
                       ", not " + std::to_string(expected),
                   "what it was made from has changed; use another corpus of the catalogue or text of your own");
   };
-  const std::int64_t documents = static_cast<std::int64_t>(made.text.documents.size());
+  const std::int64_t documents = writer.documents(), bytes = writer.bytes();
   if (item.documents && documents != item.documents) return differs("documents", documents, item.documents);
-  if (item.lines && made.text.lines != item.lines) return differs("lines", made.text.lines, item.lines);
+  if (item.lines && made.lines != item.lines) return differs("lines", made.lines, item.lines);
   const auto within_a_tenth = [](std::int64_t found, std::int64_t about) {
     return found >= about - about / 10 && found <= about + about / 10;
   };
   if (item.about_documents && !within_a_tenth(documents, item.about_documents))
     return differs("documents", documents, item.about_documents);
-  const std::int64_t bytes = static_cast<std::int64_t>(made.text.documents.bytes.size());
   if (!within_a_tenth(bytes, item.about_bytes)) return differs("bytes", bytes, item.about_bytes);
   return {};
 }
@@ -166,23 +158,26 @@ Result<Corpus> ensure_corpus(std::string_view name, const fs::path& workspace,
   remove_stale_temporaries(workspace / "data");
   const CorpusProgress silent = [](std::string_view, std::int64_t, std::int64_t) {};
   const CorpusProgress& say = progress ? progress : silent;
+  Result<CorpusWriter> writer = CorpusWriter::create(dir);
+  if (!writer) return tl::unexpected(writer.error());
   const auto make = [&]() -> Result<Made> {
     if (const auto* source = std::get_if<GeneratorSource>(&item->source))
-      return make_from_generator(*item, *source, say, stop);
+      return make_from_generator(*item, *source, *writer, say, stop);
     // Never committed: it goes with everything in it, whichever way this ends.
     Result<AtomicDirectory> scratch = AtomicDirectory::create(corpus_folder(workspace, item->name + ".fetch"));
     if (!scratch) return tl::unexpected(scratch.error());
-    return make_from_packages(*item, std::get<PackageSource>(item->source), fs::absolute(scratch->path()), say, stop);
+    return make_from_packages(*item, std::get<PackageSource>(item->source), fs::absolute(scratch->path()), *writer, say,
+                              stop);
   };
   Result<Made> made = make();
   if (!made) return tl::unexpected(made.error());
-  if (Status fine = check_expected(*item, *made); !fine) return tl::unexpected(fine.error());
+  if (Status fine = check_expected(*item, *made, *writer); !fine) return tl::unexpected(fine.error());
   if (stop.stop_requested()) return stopped("corpus \"" + item->name + "\": stopped before it was written");
 
   made->info.name = item->name;
   made->info.title = item->title;
   made->info.licence = item->licence;
-  const Status written = write_corpus(dir, made->info, made->text.documents, made->licence);
+  const Status written = writer->commit(made->info, made->licence);
   // Another process may have been faster: its corpus is as good.
   if (!written && !fs::exists(dir, error)) return tl::unexpected(written.error());
   Result<Corpus> corpus = Corpus::open(dir);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/base/paths.h"
+#include "engine/base/text.h"
 #include "engine/data/tinyworld_lexicon.h"
 #include "engine/data/tinyworld_tables.h"
 
@@ -21,14 +22,15 @@ enum Stream : std::uint32_t {
   price_stream = 0x7477'0300
 };
 
-constexpr std::string_view kind_names[] = {"person", "town", "river", "ship", "guild", "farm", "animal"};
+constexpr std::string_view kind_names[] = {"person", "town", "river", "ship", "guild", "farm", "animal", "goods"};
 constexpr std::string_view attribute_names[] = {
     "person.birth_year", "person.home",  "person.trade",    "person.height",  "person.parent",  "person.employer",
     "person.habit",      "town.founded", "town.population", "town.river",     "town.known_for", "town.distance",
     "town.price",        "river.length", "river.colour",    "ship.port",      "ship.captain",   "ship.built",
     "ship.colour",       "ship.masts",   "guild.seat",      "guild.founded",  "guild.trade",    "farm.town",
     "farm.owner",        "farm.crop",    "farm.acres",      "animal.species", "animal.owner",   "animal.colour",
-    "animal.born",       "animal.habit"};
+    "animal.born",       "animal.habit", "goods.kind",      "goods.town",     "goods.price",    "goods.carriage",
+    "goods.first_made"};
 static_assert(std::size(kind_names) == entity_kinds && std::size(attribute_names) == attributes);
 
 std::size_t index_of(Kind kind) { return static_cast<std::size_t>(kind); }
@@ -62,7 +64,10 @@ Result<std::string> fresh_name(const Phrase& grammar, Dice& dice, std::set<std::
   for (int attempt = 0; attempt < 2000; ++attempt) {
     const std::string name = grammar.expand(dice, [](std::string_view) { return std::string(); });
     const std::string head = name.substr(0, name.find(' '));
-    if (used.insert(head).second) return capitalised(name);
+    const auto thrice = [&](std::size_t i) { return head[i] == head[i - 1] && head[i] == head[i - 2]; };
+    bool hard_to_read = false;
+    for (std::size_t i = 2; i < head.size(); ++i) hard_to_read |= thrice(i);
+    if (!hard_to_read && used.insert(head).second) return capitalised(name);
   }
   return failed("TinyWorld: the grammar of names has no more of them", "make a world of fewer people");
 }
@@ -93,7 +98,7 @@ Result<TinyWorld> TinyWorld::create(std::uint64_t seed, std::int64_t people, con
   if (!lexicon) return tl::unexpected(lexicon.error());
   TinyWorld world;
   world.seed_ = seed;
-  world.lexicon_ = std::make_unique<const Lexicon>(std::move(*lexicon));
+  world.lexicon_ = std::make_unique<Lexicon>(std::move(*lexicon));
   world.tables_ = std::make_unique<Tables>();
   for (std::size_t kind = 0; kind < entity_kinds; ++kind) {
     world.tables_->common[kind].resize(static_cast<std::size_t>(people * world.lexicon_->per_2000_people[kind] / 2000));
@@ -137,12 +142,17 @@ Status TinyWorld::settle() {
     p.habit = dice.below(lexicon.habits.size());
     p.trade = dice.below(lexicon.trades.size() - 2);
   });
-  std::set<std::pair<std::int64_t, std::int64_t>> taken;
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken;
   each(Kind::town, t.towns, [&](Tables::Town& town, Dice& dice) {
+    const auto crowded = [&town](const auto& other) {  // one mile is no distance to write about
+      const std::int64_t dx = town.x - other.first, dy = town.y - other.second;
+      return dx * dx + dy * dy < 4;
+    };
     do {
       town.x = dice.between(0, 400);
       town.y = dice.between(0, 400);
-    } while (!taken.emplace(town.x, town.y).second);
+    } while (std::any_of(taken.begin(), taken.end(), crowded));
+    taken.emplace_back(town.x, town.y);
     town.founded = dice.between(20, now - 90);
     constexpr std::int64_t steps[] = {200, 900, 2500, 7000, 18000, 45000};
     const std::size_t step = dice.below(5);
@@ -169,6 +179,11 @@ Status TinyWorld::settle() {
     animal.species = dice.below(lexicon.species.size());
     animal.colour = dice.below(lexicon.colours.size());
     animal.habit = dice.below(lexicon.animal_habits.size());
+  });
+  each(Kind::goods, t.goods, [&](Tables::Goods& goods, Dice& dice) {
+    goods.kind = dice.below(lexicon.goods.size());
+    goods.price = std::max<std::int64_t>(2, lexicon.goods[goods.kind].price * dice.between(60, 220) / 100);
+    goods.carriage = dice.between(2, 9);
   });
   relate();
 
@@ -216,6 +231,7 @@ void TinyWorld::relate() {
   const std::size_t captain_trade = lexicon.trades.size() - 2, owner_trade = lexicon.trades.size() - 1;
   t.belongings.resize(t.people.size());
   t.residents.resize(t.towns.size());
+  t.products.resize(t.towns.size());
   // A second place for each entity's draws, so that these do not depend on how many the first took.
   const auto dice_of = [&](Kind kind, std::size_t i) {
     return Dice(seed_, stream_of(entity_stream, kind), i | std::uint64_t{1} << 32);
@@ -289,6 +305,13 @@ void TinyWorld::relate() {
       t.farms[i].town = any(dice, of(Kind::town));
       t.farms[i].owner = appoint(dice, t.farms[i].town, owner_trade, {Kind::farm, i});
     }
+    for (const std::uint32_t i : of(Kind::goods)) {
+      Dice dice = dice_of(Kind::goods, i);
+      Tables::Goods& goods = t.goods[i];
+      goods.town = any(dice, of(Kind::town));
+      goods.first_made = dice.between(goods.town == no_entity ? 110 : t.towns[goods.town].founded + 1, now - 2);
+      if (goods.town != no_entity) t.products[goods.town].push_back(i);
+    }
     for (const std::uint32_t i : of(Kind::animal)) {
       Dice dice = dice_of(Kind::animal, i);
       Tables::Animal& animal = t.animals[i];
@@ -303,6 +326,21 @@ void TinyWorld::relate() {
   }
 }
 
+Status TinyWorld::weigh_documents(const std::vector<std::pair<std::string, std::size_t>>& weights) {
+  auto& all = lexicon_->document_weights;
+  for (auto& [kind, weight] : all) weight = 0;
+  for (const auto& [kind, weight] : weights) {
+    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == kind; });
+    if (at == all.end()) {
+      std::vector<std::string> known;
+      for (const auto& one : all) known.push_back(one.first);
+      return usage_error("TinyWorld has no documents of the kind \"" + kind + "\"", did_you_mean(kind, known));
+    }
+    at->second = weight;
+  }
+  return {};
+}
+
 std::size_t TinyWorld::count(EntityKind kind) const { return tables_->common[index_of(kind)].size(); }
 const std::string& TinyWorld::name(EntityId entity) const {
   return tables_->common[index_of(entity.kind)][entity.index].name;
@@ -315,6 +353,7 @@ std::int64_t TinyWorld::present_year() const { return lexicon_->present_year; }
 std::span<const EntityId> TinyWorld::belongings(EntityId person) const { return tables_->belongings[person.index]; }
 
 std::span<const std::uint32_t> TinyWorld::residents(EntityId town) const { return tables_->residents[town.index]; }
+std::span<const std::uint32_t> TinyWorld::products(EntityId town) const { return tables_->products[town.index]; }
 bool TinyWorld::is_she(EntityId person) const { return tables_->people[person.index].she; }
 
 std::optional<FactValue> TinyWorld::value(const FactId& fact) const {
@@ -361,7 +400,7 @@ std::optional<FactValue> TinyWorld::value(const FactId& fact) const {
       Dice luck(seed_, price_stream + 1,
                 (std::uint64_t{i} << 16 | fact.other) * 128 + (lexicon.present_year - fact.year));
       const std::int64_t percent = level.between(75, 130) * luck.between(90, 112);
-      return number(std::max<std::int64_t>(1, lexicon.goods[fact.other].price * percent / 10000));
+      return number(std::max<std::int64_t>(2, lexicon.goods[fact.other].price * percent / 10000));
     }
     case Attribute::river_length:
       return number(t.rivers[i].length);
@@ -401,6 +440,16 @@ std::optional<FactValue> TinyWorld::value(const FactId& fact) const {
       return number(t.animals[i].born);
     case Attribute::animal_habit:
       return word(lexicon.animal_habits[t.animals[i].habit]);
+    case Attribute::goods_kind:
+      return word(lexicon.goods[t.goods[i].kind].name);
+    case Attribute::goods_town:
+      return link(Kind::town, t.goods[i].town);
+    case Attribute::goods_price:
+      return number(t.goods[i].price);
+    case Attribute::goods_carriage:
+      return number(t.goods[i].carriage);
+    case Attribute::goods_first_made:
+      return number(t.goods[i].first_made);
   }
   return std::nullopt;
 }

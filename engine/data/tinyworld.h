@@ -1,6 +1,6 @@
-// TinyWorld: an invented world of people, towns, rivers, ships, guilds, farms and animals, whose facts are known and
-// fit together, and documents about it. Everything is a pure function of (seed, size, what resources/tinyworld/ says):
-// any document can be made again, in any order, on any thread, without those before it.
+// TinyWorld: an invented world of people, towns, rivers, ships, guilds, farms, animals and goods, whose facts are known
+// and fit together, and documents about it. Everything is a pure function of (seed, size, what resources/tinyworld/
+// says): any document can be made again, in any order, on any thread, without those before it.
 //
 // Every entity belongs to one part by a hash of its own: train, validation, test or library. The facts of an entity
 // name only entities of its own part, and so do the documents of a part: what is held out occurs nowhere in the
@@ -16,14 +16,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/result.h"
 
 namespace stacklab {
 
-enum class EntityKind : std::uint8_t { person, town, river, ship, guild, farm, animal };
-inline constexpr std::size_t entity_kinds = 7;
+enum class EntityKind : std::uint8_t { person, town, river, ship, guild, farm, animal, goods };
+inline constexpr std::size_t entity_kinds = 8;
 std::string_view to_string(EntityKind kind);
 
 enum class WorldPart : std::uint8_t { train, validation, test, library };
@@ -35,7 +36,8 @@ struct EntityId {
   auto operator<=>(const EntityId&) const = default;
 };
 
-// What can be said of an entity. town_distance takes another town; town_price a kind of goods and a year.
+// What can be said of an entity. town_distance takes another town; town_price an ordinary kind of goods (an index into
+// the lexicon's: salt, wool, ...) and a year. goods are makes of such a kind, with a name, a home and a price there.
 enum class Attribute : std::uint8_t {
   person_birth_year,
   person_home,
@@ -69,8 +71,13 @@ enum class Attribute : std::uint8_t {
   animal_colour,
   animal_born,
   animal_habit,
+  goods_kind,
+  goods_town,
+  goods_price,
+  goods_carriage,  // pence for a unit and every ten miles begun
+  goods_first_made,
 };
-inline constexpr std::size_t attributes = 32;
+inline constexpr std::size_t attributes = 37;
 std::string_view to_string(Attribute attribute);  // "person.birth_year", as in resources/tinyworld/phrases.json
 EntityKind subject_kind(Attribute attribute);
 
@@ -103,7 +110,8 @@ struct Statement {
 };
 
 struct WorldDocument {
-  std::string kind;  // entry, letter, diary, news, dialogue, ledger, timetable, register
+  std::string
+      kind;  // entry, letter, diary, news, dialogue, ledger, timetable, register, recipe, game; of drills theirs
   std::string text;
   std::vector<Statement> statements;  // in order of their places
   bool operator==(const WorldDocument&) const = default;
@@ -134,10 +142,14 @@ class TinyWorld {
   // Animals owned, ships commanded, farms owned: the entities whose facts name this person.
   std::span<const EntityId> belongings(EntityId person) const;
   std::span<const std::uint32_t> residents(EntityId town) const;
+  std::span<const std::uint32_t> products(EntityId town) const;  // goods made there
   bool is_she(EntityId person) const;
 
-  WorldDocument document(WorldPart part, std::uint64_t index) const;
+  // Other weights of the kinds of documents than the usual; a kind that is not named does not come. An unknown kind
+  // suggests the nearest.
+  Status weigh_documents(const std::vector<std::pair<std::string, std::size_t>>& weights);
 
+  std::uint64_t seed() const { return seed_; }
   const Lexicon& lexicon() const { return *lexicon_; }
 
  private:
@@ -147,7 +159,7 @@ class TinyWorld {
   void relate();
 
   std::uint64_t seed_ = 0;
-  std::unique_ptr<const Lexicon> lexicon_;
+  std::unique_ptr<Lexicon> lexicon_;
   std::unique_ptr<Tables> tables_;
 };
 

@@ -1,238 +1,67 @@
-#include <algorithm>
-#include <set>
+#include "engine/data/tinyworld_documents.h"
 
-#include "engine/data/tinyworld.h"
-#include "engine/data/tinyworld_lexicon.h"
-#include "engine/data/tinyworld_tables.h"
+#include <algorithm>
+
+#include "engine/data/tinyworld_writer.h"
 
 namespace stacklab {
 namespace {
 
-using Kind = EntityKind;
-
 constexpr std::uint32_t document_stream = 0x7477'1000;
 
-// Who was spoken of last, so that a pronoun is used only where it can mean nobody else.
-struct Discourse {
-  std::optional<EntityId> last;
-  std::optional<EntityId> in_between;  // an entity that the last sentence named as a value
-};
-
-class Writer {
+class DocumentWriter : public TinyWorldWriter {
  public:
-  Writer(const TinyWorld& world, WorldPart part, std::uint64_t index, std::uint64_t seed)
-      : world_(world),
-        lexicon_(world.lexicon()),
-        part_(part),
-        dice_(seed, document_stream + static_cast<std::uint32_t>(part), index) {}
+  DocumentWriter(const TinyWorld& world, WorldPart part, std::uint64_t index)
+      : TinyWorldWriter(world, part, {world.seed(), document_stream + static_cast<std::uint32_t>(part), index}) {}
 
-  WorldDocument write() {
-    std::size_t total = 0;
-    for (const auto& [kind, weight] : lexicon_.document_weights) total += weight;
-    std::size_t ticket = dice_.below(std::max<std::size_t>(total, 1));
-    document_.kind = "entry";
-    for (const auto& [kind, weight] : lexicon_.document_weights) {
-      if (ticket < weight) {
-        document_.kind = kind;
-        break;
-      }
-      ticket -= weight;
+  WorldDocument write(const std::optional<TinyWorldOrder>& order) {
+    if (!write_as(order ? std::string(order->kind) : drawn_kind(), order)) {
+      document_ = {};
+      stated_.clear();
+      write_as("entry", {});
     }
-    bool written = false;
-    if (document_.kind == "letter") written = letter();
-    if (document_.kind == "diary") written = diary();
-    if (document_.kind == "news") written = news();
-    if (document_.kind == "dialogue") written = dialogue();
-    if (document_.kind == "ledger") written = ledger();
-    if (document_.kind == "timetable") written = timetable();
-    if (document_.kind == "register") written = residents();
-    if (!written) {
-      document_ = {"entry", {}, {}};
-      entry();
-    }
-    while (!document_.text.empty() && (document_.text.back() == '\n' || document_.text.back() == ' '))
-      document_.text.pop_back();
-    document_.text.push_back('\n');
+    while (!text().empty() && (text().back() == '\n' || text().back() == ' ')) text().pop_back();
+    text().push_back('\n');
     return std::move(document_);
   }
 
  private:
-  using Slots = std::vector<std::pair<std::string_view, std::string>>;
-
-  // --- pieces of text
-
-  std::string& text() { return document_.text; }
-  void line(const std::string& words) { text() += words + "\n"; }
-
-  static std::string find(const Slots& slots, std::string_view name) {
-    for (const auto& [key, value] : slots) {
-      if (key == name) return value;
+  std::string drawn_kind() {
+    std::size_t total = 0;
+    for (const auto& [kind, weight] : lexicon_.document_weights) total += weight;
+    std::size_t ticket = dice_.below(std::max<std::size_t>(total, 1));
+    for (const auto& [kind, weight] : lexicon_.document_weights) {
+      if (ticket < weight) return kind;
+      ticket -= weight;
     }
-    return {};
-  }
-  std::string framed(std::string_view frame, const Slots& slots = {}) {
-    return sentence_case(
-        dice_.pick(lexicon_.frame(frame)).expand(dice_, [&](std::string_view name) { return find(slots, name); }));
+    return "entry";
   }
 
-  std::string given(std::uint32_t person) {
-    const std::string& name = world_.name({Kind::person, person});
-    return name.substr(0, name.find(' '));
-  }
-  bool she(EntityId person) const { return world_.is_she(person); }
-
-  std::string mention_form(EntityId e, bool full) {
-    const auto& forms = lexicon_.mentions[static_cast<std::size_t>(e.kind)];
-    return (full ? forms.full : forms.short_form).expand(dice_, [&](std::string_view slot) {
-      return slot == "given" ? given(e.index) : world_.name(e);
-    });
-  }
-  std::string pronoun(EntityId e, char grammatical_case) const {
-    if (e.kind != Kind::person) return grammatical_case == 'P' ? "its" : "it";
-    if (grammatical_case == 'S') return she(e) ? "she" : "he";
-    if (grammatical_case == 'O') return she(e) ? "her" : "him";
-    return she(e) ? "her" : "his";
-  }
-
-  // A word for e in this case (S, O or P), by what was said before.
-  std::string mention(EntityId e, char grammatical_case, bool again) {
-    if (again) return pronoun(e, grammatical_case);
-    const bool known = discourse_.last == e;
-    const bool clear = known && !discourse_.in_between;
-    const bool short_is_clear =
-        known && (!discourse_.in_between || discourse_.in_between->kind != e.kind || e.kind == Kind::person);
-    const std::size_t roll = dice_.below(100);
-    // "in it" and "of it" read badly: things keep their noun there.
-    if (clear && roll < 55)
-      return grammatical_case == 'O' && e.kind != Kind::person ? mention_form(e, false) : pronoun(e, grammatical_case);
-    const std::string name = mention_form(e, !(short_is_clear && roll < 80));
-    return grammatical_case == 'P' ? name + "'s" : name;
+  // False where the part has not got what it takes.
+  bool write_as(const std::string& kind, const std::optional<TinyWorldOrder>& order) {
+    document_.kind = kind;
+    register_ = dice_.pick(lexicon_.registers.find(kind)->second);
+    const std::optional<EntityId> about = order ? std::optional(order->about) : std::nullopt;
+    if (kind == "letter") return letter();
+    if (kind == "diary") return diary();
+    if (kind == "news") return news();
+    if (kind == "dialogue") return dialogue();
+    if (kind == "ledger") return ledger(about, order ? order->year : 0);
+    if (kind == "timetable") return timetable(about);
+    if (kind == "register") return residents();
+    if (kind == "recipe") return recipe();
+    if (kind == "game") return game();
+    entry(about);
+    return true;
   }
 
-  // --- statements
-
-  void state(const FactId& fact, std::size_t begin) {
-    document_.statements.push_back(
-        {fact, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(text().size())});
-    stated_.insert(fact);
-  }
-
-  std::string fact_phrase(const FactId& fact, EntityId subject, const std::vector<Phrase>& phrases,
-                          bool mentioned = false) {
-    const FactValue value = *world_.value(fact);
-    std::string words = value.kind == FactValue::Kind::entity ? mention_form(value.entity, true) : world_.text(value);
-    const EntityId other{Kind::town, subject.index == fact.subject ? fact.other : fact.subject};
-    const std::string result = dice_.pick(phrases).expand(dice_, [&](std::string_view slot) -> std::string {
-      if (slot == "V") return words;
-      if (slot == "aV") return with_article(words);
-      if (slot == "N") return world_.name(subject);
-      if (slot == "S" || slot == "O" || slot == "P") return mention(subject, slot[0], std::exchange(mentioned, true));
-      if (slot == "him" || slot == "her") return pronoun(subject, slot == "him" ? 'O' : 'P');
-      if (slot == "parent") return she(value.entity) ? "mother" : "father";
-      if (slot == "child") return she(subject) ? "daughter" : "son";
-      if (slot == "other") return world_.name(other);
-      if (slot == "good") return lexicon_.goods[fact.other].name;
-      if (slot == "unit") return lexicon_.goods[fact.other].unit;
-      if (slot == "year") return std::to_string(fact.year);
-      return {};
-    });
-    discourse_.last = subject;
-    discourse_.in_between.reset();
-    if (value.kind == FactValue::Kind::entity) discourse_.in_between = value.entity;
-    if (fact.attribute == Attribute::town_distance) discourse_.in_between = other;
-    return result;
-  }
-
-  const AttributePhrases& phrases_of(const FactId& fact) const {
-    return lexicon_.phrases[static_cast<std::size_t>(fact.attribute)];
-  }
-
-  // A sentence about e, in the third person.
-  void sentence(const FactId& fact, EntityId e, const std::string& lead = {}) {
-    const std::string begins = !lead.empty() ? lead : dice_.percent(12) ? dice_.pick(lexicon_.leads) : std::string();
-    const std::size_t begin = text().size();
-    text() += sentence_case(begins + fact_phrase(fact, e, phrases_of(fact).third)) + ".";
-    state(fact, begin);
-    text() += " ";
-  }
-  // A sentence that e says.
-  void own_sentence(const FactId& fact, EntityId e) {
-    const std::size_t begin = text().size();
-    text() += sentence_case(fact_phrase(fact, e, phrases_of(fact).first)) + ".";
-    state(fact, begin);
-    text() += " ";
-    discourse_ = {};
-  }
-
-  // Up to n facts about e that this document has not stated, in random order; of distances and prices only a few.
-  std::vector<FactId> some_facts(EntityId e, std::size_t n, std::size_t distances = 1, std::size_t prices = 1) {
-    std::vector<FactId> plain, others, all = world_.facts(e);
-    dice_.shuffle(all);
-    for (const FactId& fact : all) {
-      if (stated_.contains(fact)) continue;
-      if (fact.attribute == Attribute::town_distance) {
-        if (distances > 0) --distances, others.push_back(fact);
-      } else if (fact.attribute == Attribute::town_price) {
-        if (prices > 0) --prices, others.push_back(fact);
-      } else {
-        plain.push_back(fact);
-      }
-    }
-    plain.insert(plain.end(), others.begin(), others.end());
-    dice_.shuffle(plain);
-    if (plain.size() > n) plain.resize(n);
-    return plain;
-  }
-
-  void tell(EntityId e, std::size_t n) {
-    for (const FactId& fact : some_facts(e, n)) sentence(fact, e);
-  }
-
-  // --- who and what
-
-  std::optional<EntityId> any(Kind kind) {
-    const auto members = world_.members(kind, part_);
-    if (members.empty()) return std::nullopt;
-    return EntityId{kind, members[dice_.below(members.size())]};
-  }
-  EntityId any_entity() {
-    constexpr std::size_t weights[entity_kinds] = {50, 14, 5, 8, 7, 8, 8};
-    for (;;) {
-      std::size_t ticket = dice_.below(100), kind = 0;
-      while (ticket >= weights[kind]) ticket -= weights[kind++];
-      if (const auto e = any(static_cast<Kind>(kind))) return *e;
-    }
-  }
-  std::optional<EntityId> linked(EntityId e, Attribute attribute) const {
-    const auto value = world_.value({attribute, e.index, 0, 0});
-    if (!value) return std::nullopt;
-    return value->entity;
-  }
-  // Entities that a person would write about.
-  std::vector<EntityId> around(EntityId person) {
-    std::vector<EntityId> out(world_.belongings(person).begin(), world_.belongings(person).end());
-    for (const Attribute a : {Attribute::person_home, Attribute::person_parent, Attribute::person_employer}) {
-      if (const auto e = linked(person, a)) out.push_back(*e);
-    }
-    if (const auto home = linked(person, Attribute::person_home)) {
-      if (const auto neighbours = world_.residents(*home); !neighbours.empty()) {
-        const EntityId neighbour{Kind::person, dice_.pick(neighbours)};
-        if (neighbour != person) out.push_back(neighbour);
-      }
-    }
-    dice_.shuffle(out);
-    return out;
-  }
-
-  // --- kinds of documents
-
-  void entry() {
-    const EntityId e = any_entity();
+  void entry(std::optional<EntityId> about) {
+    const EntityId e = about ? *about : any_entity();
     const std::string name = world_.name(e);
     const std::string title = framed("entry.title", {{"N", name}, {"underline", std::string(name.size(), '=')}});
     if (dice_.percent(70)) line(title + "\n");
     const std::size_t n = 3 + dice_.below(5);
-    for (const FactId& fact : some_facts(e, n, 2, 2)) {
+    for (const FactId& fact : about ? some_facts(e, attributes, 0, 0) : some_facts(e, n, 2, 2)) {
       sentence(fact, e);
       if (dice_.percent(15)) paragraph();
     }
@@ -245,8 +74,7 @@ class Writer {
       paragraph();
       const EntityId other = dice_.pick(related);
       const std::vector<FactId> facts = some_facts(other, 1 + dice_.below(2));
-      for (std::size_t i = 0; i < facts.size(); ++i)
-        sentence(facts[i], other, i == 0 ? dice_.pick(lexicon_.frame("entry.related")).expand(dice_) : "");
+      for (std::size_t i = 0; i < facts.size(); ++i) sentence(facts[i], other, i == 0 ? plain("entry.related") : "");
     }
   }
 
@@ -291,7 +119,8 @@ class Writer {
       if (dice_.percent(60)) text() += framed("diary.thought") + " ";
       if (const auto town = any(Kind::town); town && text().ends_with(": ")) tell(*town, 1);
       paragraph();
-      discourse_ = {};
+      last_.reset();
+      in_between_.reset();
     }
     return true;
   }
@@ -307,12 +136,13 @@ class Writer {
       topics.push_back({Kind::person, p});
       for (const EntityId e : world_.belongings({Kind::person, p})) topics.push_back(e);
     }
+    for (const std::uint32_t g : world_.products(*place)) topics.push_back({Kind::goods, g});
     dice_.shuffle(topics);
     if (topics.size() > 3) topics.resize(3);
     for (const EntityId e : topics) {
       const std::vector<FactId> facts = some_facts(e, 1 + dice_.below(3));
       for (std::size_t i = 0; i < facts.size(); ++i) {
-        sentence(facts[i], e, i == 0 ? dice_.pick(lexicon_.frame("news.item")).expand(dice_) : "");
+        sentence(facts[i], e, i == 0 ? plain("news.item") : "");
       }
       if (dice_.percent(40)) paragraph();
     }
@@ -349,16 +179,18 @@ class Writer {
     return true;
   }
 
-  bool ledger() {
-    const auto town = any(Kind::town);
+  bool ledger(std::optional<EntityId> town, std::uint32_t ordered_year) {
+    const bool complete = town.has_value();
+    if (!town) town = any(Kind::town);
     if (!town) return false;
     const std::uint32_t year =
-        static_cast<std::uint32_t>(world_.present_year() - dice_.between(1, lexicon_.price_years));
+        complete ? ordered_year
+                 : static_cast<std::uint32_t>(world_.present_year() - dice_.between(1, lexicon_.price_years));
     line(framed("ledger.title", {{"N", world_.name(*town)}, {"year", std::to_string(year)}}) + "\n");
     std::vector<std::uint32_t> goods(lexicon_.goods.size());
     for (std::uint32_t i = 0; i < goods.size(); ++i) goods[i] = i;
     dice_.shuffle(goods);
-    goods.resize(std::min<std::size_t>(goods.size(), 5 + dice_.below(6)));
+    if (!complete) goods.resize(std::min<std::size_t>(goods.size(), 5 + dice_.below(6)));
     const Phrase& row = dice_.pick(lexicon_.frame("ledger.line"));
     for (const std::uint32_t g : goods) {
       const FactId fact{Attribute::town_price, town->index, g, year};
@@ -370,15 +202,16 @@ class Writer {
     return true;
   }
 
-  bool timetable() {
-    const auto town = any(Kind::town);
+  bool timetable(std::optional<EntityId> town) {
+    const bool complete = town.has_value();
+    if (!town) town = any(Kind::town);
     if (!town) return false;
     const auto members = world_.members(Kind::town, part_);
     std::vector<std::uint32_t> others(members.begin(), members.end());
     std::erase(others, town->index);
-    if (others.size() < 2) return false;
+    if (others.size() < (complete ? 1 : 2)) return false;
     dice_.shuffle(others);
-    others.resize(std::min<std::size_t>(others.size(), 4 + dice_.below(5)));
+    if (!complete) others.resize(std::min<std::size_t>(others.size(), 4 + dice_.below(5)));
     line(framed("timetable.title", {{"N", world_.name(*town)}}) + "\n");
     const Phrase& row = dice_.pick(lexicon_.frame("timetable.line"));
     for (const std::uint32_t other : others) {
@@ -416,31 +249,67 @@ class Writer {
     return true;
   }
 
-  void table_line(const Phrase& row, const Slots& slots, const FactId& fact) {
-    const std::size_t begin = text().size();
-    text() += sentence_case(row.expand(dice_, [&](std::string_view name) { return find(slots, name); }));
-    state(fact, begin);
-    text() += "\n";
+  bool recipe() {
+    const auto cook = any(Kind::person);
+    if (!cook) return false;
+    const auto& dish = dice_.pick(lexicon_.dishes);
+    const Slots slots = {{"dish", dish.name}, {"main", dish.main}, {"N", world_.name(*cook)}};
+    line(framed("recipe.title", slots) + "\n");
+    line(framed("recipe.heading", slots));
+    line("- " + framed("recipe.main", slots));
+    for (const Phrase& ingredient : some_of("recipe.ingredient", 2 + dice_.below(3)))
+      line("- " + expanded(ingredient, slots));
+    text() += "\n" + framed("recipe.first", slots) + " ";
+    for (const Phrase& step : some_of("recipe.step", 2 + dice_.below(4))) text() += expanded(step, slots) + " ";
+    if (const std::string words = framed("recipe.closing", slots); !words.empty()) text() += words + " ";
+    paragraph();
+    // The cook, a farm that grows what is needed, and what something of it costs somewhere.
+    const std::vector<FactId> own = some_facts(*cook, 1 + dice_.below(3));
+    for (std::size_t i = 0; i < own.size(); ++i) sentence(own[i], *cook, i == 0 ? plain("recipe.note") : "");
+    std::vector<std::uint32_t> farms;
+    for (const std::uint32_t f : world_.members(Kind::farm, part_)) {
+      if (world_.value({Attribute::farm_crop, f, 0, 0})->word == dish.main) farms.push_back(f);
+    }
+    if (!farms.empty() && dice_.percent(70)) {
+      const EntityId farm{Kind::farm, dice_.pick(farms)};
+      sentence({Attribute::farm_crop, farm.index, 0, 0}, farm);
+      tell(farm, 1 + dice_.below(2));
+    }
+    return true;
   }
 
-  void paragraph() {
-    while (!text().empty() && text().back() == ' ') text().pop_back();
-    if (!text().empty() && !text().ends_with("\n\n")) text() += "\n\n";
+  bool game() {
+    const auto place = any(Kind::town), player = any(Kind::person);
+    if (!place || !player) return false;
+    const std::string name = plain("game.names");
+    const Slots slots = {{"game", name}, {"place", world_.name(*place)}, {"N", world_.name(*player)}};
+    line(framed("game.title", slots) + "\n");
+    text() += framed("game.players", slots) + " " + framed("game.need", slots) + "\n\n";
+    for (const Phrase& rule : some_of("game.rule", 3 + dice_.below(3))) line("- " + expanded(rule, slots));
+    text() += "\n" + framed("game.end", slots) + " ";
+    const Phrase& note = dice_.pick(lexicon_.frame("game.note"));
+    std::set<std::string> named;
+    note.collect_slots(named);
+    text() += expanded(note, slots);
+    paragraph();
+    tell(named.contains("place") ? *place : *player, 1 + dice_.below(3));
+    return true;
   }
 
-  const TinyWorld& world_;
-  const Lexicon& lexicon_;
-  WorldPart part_;
-  Dice dice_;
-  Discourse discourse_;
-  WorldDocument document_;
-  std::set<FactId> stated_;
+  // Different phrases of a frame, in random order.
+  std::vector<Phrase> some_of(std::string_view frame, std::size_t n) {
+    std::vector<Phrase> phrases = lexicon_.frame(frame);
+    dice_.shuffle(phrases);
+    if (phrases.size() > n) phrases.resize(n);
+    return phrases;
+  }
 };
 
 }  // namespace
 
-WorldDocument TinyWorld::document(WorldPart part, std::uint64_t index) const {
-  return Writer(*this, part, index, seed_).write();
+WorldDocument tinyworld_document(const TinyWorld& world, WorldPart part, std::uint64_t index,
+                                 const std::optional<TinyWorldOrder>& order) {
+  return DocumentWriter(world, part, index).write(order);
 }
 
 }  // namespace stacklab

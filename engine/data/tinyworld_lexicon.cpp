@@ -15,17 +15,27 @@ using Json = nlohmann::ordered_json;
 
 // Every frame that documents use, so that a missing one is noticed at once.
 constexpr std::string_view required_frames[] = {
-    "entry.title",     "entry.related",     "letter.place",      "letter.greeting", "letter.opening",
-    "letter.turn",     "letter.closing",    "letter.signature",  "diary.title",     "diary.day",
-    "diary.opening",   "diary.thought",     "news.headline",     "news.opening",    "news.item",
-    "news.closing",    "dialogue.setting",  "dialogue.opening",  "dialogue.reply",  "dialogue.bridge",
-    "dialogue.after",  "dialogue.farewell", "ledger.title",      "ledger.line",     "ledger.closing",
-    "timetable.title", "timetable.line",    "timetable.closing", "register.title",  "register.heading",
-    "register.closing"};
-constexpr std::string_view document_kinds[] = {"entry",    "letter", "diary",     "news",
-                                               "dialogue", "ledger", "timetable", "register"};
-constexpr std::string_view required_names[] = {"person.she", "person.he", "person.family", "town",  "river",
-                                               "ship",       "guild",     "farm",          "animal"};
+    "entry.title",      "entry.related",     "letter.place",      "letter.greeting", "letter.opening",
+    "letter.turn",      "letter.closing",    "letter.signature",  "diary.title",     "diary.day",
+    "diary.opening",    "diary.thought",     "news.headline",     "news.opening",    "news.item",
+    "news.closing",     "dialogue.setting",  "dialogue.opening",  "dialogue.reply",  "dialogue.bridge",
+    "dialogue.after",   "dialogue.farewell", "ledger.title",      "ledger.line",     "ledger.closing",
+    "timetable.title",  "timetable.line",    "timetable.closing", "register.title",  "register.heading",
+    "register.closing", "recipe.title",      "recipe.heading",    "recipe.main",     "recipe.ingredient",
+    "recipe.first",     "recipe.step",       "recipe.closing",    "recipe.note",     "game.names",
+    "game.title",       "game.players",      "game.need",         "game.rule",       "game.end",
+    "game.note"};
+constexpr std::string_view required_drills[] = {"copy.line",    "count.words",    "count.times",     "count.letters",
+                                                "sort.up",      "sort.down",      "sort.alphabet",   "sum.line",
+                                                "steps.line",   "steps.write",    "steps.carry",     "steps.borrow",
+                                                "steps.answer", "compare.larger", "compare.smaller", "compare.yes",
+                                                "compare.sign", "spell.line",     "spell.backwards", "spell.length"};
+constexpr std::string_view registers[] = {"plain", "formal", "chatty"};
+constexpr std::string_view document_kinds[] = {"entry",  "letter",    "diary",    "news",   "dialogue",
+                                               "ledger", "timetable", "register", "recipe", "game"};
+constexpr std::string_view drill_kinds[] = {"copy", "count", "sort", "sum", "steps", "compare", "spell"};
+constexpr std::string_view required_names[] = {"person.she", "person.he", "person.family", "town",   "river",
+                                               "ship",       "guild",     "farm",          "animal", "goods"};
 
 // Reads keys of one file; keeps the first error.
 class File {
@@ -152,7 +162,8 @@ void read_phrases(File& file, Lexicon& lexicon) {
       if (!read.empty()) *phrase = read.front();
     }
   }
-  lexicon.leads = file.texts(file.root(), "leads");
+  const Json& leads = file.at(file.root(), "leads");
+  for (const std::string_view name : registers) lexicon.leads[std::string(name)] = file.texts(leads, name);
   const Json& all = file.at(file.root(), "attributes");
   for (std::size_t a = 0; a < attributes; ++a) {
     const Attribute attribute = static_cast<Attribute>(a);
@@ -176,12 +187,39 @@ void read_phrases(File& file, Lexicon& lexicon) {
 
 void read_documents(File& file, Lexicon& lexicon) {
   const Json& weights = file.at(file.root(), "weights");
+  const Json& chosen = file.at(file.root(), "registers");
   for (const std::string_view kind : document_kinds) {
     lexicon.document_weights.emplace_back(kind, static_cast<std::size_t>(file.number(weights, kind, 0, 1000)));
+    for (const std::string& name : lexicon.registers[std::string(kind)] = file.texts(chosen, kind)) {
+      if (!lexicon.leads.contains(name)) file.complain("\"registers\": no register \"" + name + "\"");
+    }
   }
   for (const std::string_view name : required_frames) {
     const std::size_t dot = name.find('.');
     lexicon.frames[std::string(name)] = file.phrases(file.at(file.root(), name.substr(0, dot)), name.substr(dot + 1));
+  }
+  for (const Json& dish : file.at(file.at(file.root(), "recipe"), "dishes")) {
+    if (!dish.is_array() || dish.size() != 2 || !dish[0].is_string() || !dish[1].is_string())
+      return file.complain("\"dishes\" are not pairs of texts");
+    lexicon.dishes.push_back({dish[0].get<std::string>(), dish[1].get<std::string>()});
+    collect_words(lexicon.dishes.back().name, lexicon.words);
+    if (std::find(lexicon.crops.begin(), lexicon.crops.end(), lexicon.dishes.back().main) == lexicon.crops.end())
+      file.complain("\"dishes\": no crop \"" + lexicon.dishes.back().main + "\"");
+  }
+  if (lexicon.dishes.empty()) file.complain("\"dishes\" are none");
+}
+
+void read_drills(File& file, Lexicon& lexicon) {
+  const Json& weights = file.at(file.root(), "weights");
+  for (const std::string_view kind : drill_kinds)
+    lexicon.drill_weights.emplace_back(kind, static_cast<std::size_t>(file.number(weights, kind, 0, 1000)));
+  lexicon.drill_words = file.texts(file.root(), "words");
+  if (lexicon.drill_words.size() < 50) file.complain("\"words\" must be 50 at least");
+  lexicon.frames["drills.titles"] = file.phrases(file.root(), "titles");
+  for (const std::string_view name : required_drills) {
+    const std::size_t dot = name.find('.');
+    lexicon.frames["drills." + std::string(name)] =
+        file.phrases(file.at(file.root(), name.substr(0, dot)), name.substr(dot + 1));
   }
 }
 
@@ -213,6 +251,11 @@ Result<Lexicon> Lexicon::load(const fs::path& folder) {
     const fs::path path = folder / "documents.json";
     File file(path, lexicon, hash, status);
     if (status) read_documents(file, lexicon);
+  }
+  {
+    const fs::path path = folder / "drills.json";
+    File file(path, lexicon, hash, status);
+    if (status) read_drills(file, lexicon);
   }
   if (!status) return tl::unexpected(status.error());
   lexicon.sha256 = hash.hex();

@@ -1,4 +1,4 @@
-// The words of TinyWorld: resources/tinyworld/{names,world,phrases,documents}.json.
+// The words of TinyWorld: resources/tinyworld/{names,world,phrases,documents,drills}.json.
 #pragma once
 
 #include <array>
@@ -26,6 +26,9 @@ struct Lexicon {
     std::string name, unit;
     std::int64_t price = 0;
   };
+  struct Dish {
+    std::string name, main;  // main: a crop
+  };
   struct Mentions {
     Phrase full, short_form;
   };
@@ -44,12 +47,16 @@ struct Lexicon {
   std::vector<Species> species;
   std::vector<Goods> goods;
   std::array<Mentions, entity_kinds> mentions;
-  std::vector<std::string> leads;
+  // How a sentence may begin, by register (plain, formal, chatty), and the registers of each kind of documents.
+  std::map<std::string, std::vector<std::string>, std::less<>> leads, registers;
   std::array<AttributePhrases, attributes> phrases;
   std::vector<std::pair<std::string, std::size_t>> document_weights;
-  std::map<std::string, std::vector<Phrase>, std::less<>> frames;  // "letter.opening"
-  std::set<std::string> words;                                     // every word that is no name, in lower case
-  std::string sha256;                                              // of the four files, one after another
+  std::map<std::string, std::vector<Phrase>, std::less<>> frames;  // "letter.opening", "drills.sort.up"
+  std::vector<Dish> dishes;
+  std::vector<std::pair<std::string, std::size_t>> drill_weights;
+  std::vector<std::string> drill_words;
+  std::set<std::string> words;  // every word that is no name, in lower case
+  std::string sha256;           // of the five files, one after another
   std::int64_t bytes = 0;
 };
 

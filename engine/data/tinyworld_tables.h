@@ -57,6 +57,11 @@ struct TinyWorld::Tables {
     std::int64_t born = 0;
     std::size_t species = 0, colour = 0, habit = 0;
   };
+  struct Goods {
+    std::uint32_t town = no_entity;
+    std::int64_t price = 0, carriage = 0, first_made = 0;
+    std::size_t kind = 0;
+  };
 
   std::array<std::vector<Common>, entity_kinds> common;
   std::array<std::array<std::vector<std::uint32_t>, world_parts>, entity_kinds> members;
@@ -67,8 +72,10 @@ struct TinyWorld::Tables {
   std::vector<Guild> guilds;
   std::vector<Farm> farms;
   std::vector<Animal> animals;
+  std::vector<Goods> goods;
   std::vector<std::vector<EntityId>> belongings;      // of each person
   std::vector<std::vector<std::uint32_t>> residents;  // of each town
+  std::vector<std::vector<std::uint32_t>> products;   // of each town
 };
 
 }  // namespace stacklab

@@ -2,3 +2,4 @@
 #pragma once
 
 #include "engine/data/corpus.h"
+#include "engine/data/tinyworld_corpus.h"

@@ -31,6 +31,7 @@ TEST(Commands, HelpOfEveryLevelHasAnExample) {
                                                                                      {"corpus"},
                                                                                      {"corpus", "list"},
                                                                                      {"corpus", "get"},
+                                                                                     {"corpus", "make"},
                                                                                      {"corpus", "licence"},
                                                                                      {"corpus", "remove"},
                                                                                      {"tokenizer"},
@@ -143,6 +144,42 @@ TEST(Corpora, ListAndGet) {
   const Answer unknown = workspace({"corpus", "get", "kjw"});
   EXPECT_NE(unknown.code, 0);
   EXPECT_NE(unknown.err.find("kjv"), std::string::npos) << unknown.err;
+}
+
+TEST(Corpora, MakeTinyWorld) {
+  const Workspace workspace;
+  const std::vector<std::string> words = {"corpus",
+                                          "make",
+                                          "tinyworld",
+                                          "--people",
+                                          "300",
+                                          "--documents",
+                                          "200",
+                                          "--seed",
+                                          "7",
+                                          "--streams",
+                                          "documents:3,drills:1",
+                                          "--name",
+                                          "small",
+                                          "--json"};
+  const Answer made = workspace(words);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.json()["documents"], 200);
+  EXPECT_EQ(made.json()["name"], "small");
+  EXPECT_EQ(made.json()["sources"][0]["version"], "seed 7, people 300, items 200, streams documents:3,drills:1");
+  EXPECT_EQ(workspace(words).json()["sha256"], made.json()["sha256"]);
+  std::vector<std::string> other = words;
+  other[8] = "8";
+  EXPECT_EQ(workspace(other).code, 3);
+  other.push_back("--yes");
+  EXPECT_NE(workspace(other).json()["sha256"], made.json()["sha256"]);
+  const Answer library = workspace(
+      {"corpus", "make", "tinyworld", "--size", "300", "--streams", "library", "--name", "library", "--json"});
+  EXPECT_GT(library.json()["documents"], 30) << library.err;
+  EXPECT_NE(workspace({"corpus", "make", "tinyworld", "--streams", "dokuments"}).err.find("documents"),
+            std::string::npos);
+  EXPECT_EQ(workspace({"corpus", "make", "bigworld"}).code, 2);
+  EXPECT_EQ(workspace({"corpus", "make", "tinyworld", "--people", "5"}).code, 2);
 }
 
 TEST(Output, ReadersThatGoAwayAreNoFault) {
