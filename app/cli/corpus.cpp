@@ -104,10 +104,10 @@ Status report(Context& context, const std::string& name, const Corpus& corpus) {
   return {};
 }
 
-Status get(Context& context, const std::string& name) {
+Status get(Context& context, const std::string& name, std::int64_t files) {
   const Result<Corpus> corpus =
       prepare(name, context.console.quiet(), [&](const CorpusProgress& progress, std::stop_token stop) {
-        return ensure_corpus(name, workspace_of(context.common), progress, stop);
+        return fetch_corpus(name, workspace_of(context.common), files, progress, stop);
       });
   if (!corpus) return tl::unexpected(corpus.error());
   return report(context, name, *corpus);
@@ -207,6 +207,7 @@ Status remove(Context& context, const std::string& name) {
 
 Verb corpus_verb() {
   const auto name = std::make_shared<std::string>();
+  const auto files = std::make_shared<std::optional<std::int64_t>>();
   const auto named = [name](const char* verb, const char* summary, const char* example, const char* what,
                             Status (*run)(Context&, const std::string&), const char* details = "") {
     return Verb{verb,    summary,
@@ -217,10 +218,17 @@ Verb corpus_verb() {
   constexpr const char* of_the_list = "A name from: stacklab corpus list";
   std::vector<Verb> verbs = {
       {"list", "What the catalogue offers, and what is in the workspace", "stacklab corpus list", {}, {}, list, {}},
-      named("get", "Fetch or generate a corpus into the workspace", "stacklab corpus get kjv", of_the_list, get,
-            "Text inside packages of the distribution is fetched with apt-get and unpacked into the workspace: nothing "
-            "is "
-            "installed, and no root is needed."),
+      {"get",
+       "Fetch or generate a corpus into the workspace",
+       "stacklab corpus get kjv\nstacklab corpus get codeparrot --files 2",
+       {{"NAME", "", of_the_list, name.get(), true},
+        {"--files", "N", "Of a corpus by URL: how many of its files (default 1)", files.get()}},
+       {},
+       [name, files](Context& context) { return get(context, *name, files->value_or(0)); },
+       "Text inside packages of the distribution is fetched with apt-get and unpacked into the workspace: nothing is "
+       "installed, and no root is needed. What comes by URL stays in the workspace's downloads/; what broke off goes "
+       "on "
+       "where it ended. Proxies: https_proxy and no_proxy of the environment."},
       make_verb(),
       named("licence", "The licence of a corpus in the workspace, as its owners word it",
             "stacklab corpus licence gcide", of_the_list, show_licence),

@@ -85,6 +85,23 @@ CatalogueItem read_item(const Json& json, std::string& error) {
     generator.settings.items = source.count("documents", true);
     generator.settings.streams = source.text("streams");
     item.source = std::move(generator);
+  } else if (kind == "url") {
+    UrlSource url;
+    url.page = source.text("page");
+    url.text = source.text("text");
+    url.take = source.count("take", true);
+    const Json& files = source.get("files");
+    for (const Json& file : files.is_array() ? files : Json::array()) {
+      const Fields one(file, error);
+      url.files.push_back(
+          {one.text("url"), one.count("bytes", false), one.get("sha256").is_null() ? "" : one.text("sha256")});
+      const std::string& address = url.files.back().url;
+      if (error.empty() && !address.starts_with("https://") && !address.starts_with("http://"))
+        error = "\"" + address + "\" is no URL";
+    }
+    if (error.empty() && (url.files.empty() || url.take < 1 || url.take > static_cast<std::int64_t>(url.files.size())))
+      error = "\"take\" is not a number of its \"files\"";
+    item.source = std::move(url);
   } else if (error.empty()) {
     error = "unknown kind of source \"" + kind + "\"";
   }
@@ -145,6 +162,9 @@ Result<std::vector<CorpusEntry>> corpus_catalogue(const fs::path& workspace) {
     if (const auto* packages = std::get_if<PackageSource>(&item.source)) {
       entry.source = "package";
       for (const std::string& name : packages->packages) entry.from += (entry.from.empty() ? "" : ", ") + name;
+    } else if (const auto* url = std::get_if<UrlSource>(&item.source)) {
+      entry.source = "url";
+      entry.from = url->page;
     } else {
       entry.source = "generator";
       entry.from = std::get<GeneratorSource>(item.source).generator;

@@ -39,12 +39,25 @@ struct GeneratorSource {
   TinyWorldSettings settings;
 };
 
+// Files by URL: JSON on each line, or whatever the readers of files know.
+struct UrlSource {
+  struct File {
+    std::string url;
+    std::int64_t bytes = 0;  // 0: not known
+    std::string sha256;      // empty: recorded when it is first fetched
+  };
+  std::string page;  // where its owners describe it, licence included
+  std::string text;  // the field that holds the text
+  std::vector<File> files;
+  std::int64_t take = 1;  // of the files, unless a person says otherwise
+};
+
 struct CatalogueItem {
   std::string name;
   std::string title;
   std::string licence;
   std::int64_t about_bytes = 0;
-  std::variant<PackageSource, GeneratorSource> source;
+  std::variant<PackageSource, GeneratorSource, UrlSource> source;
   // What must come out, since another version of a package may hold something else. 0: not known.
   std::int64_t documents = 0;
   std::int64_t lines = 0;
@@ -59,9 +72,9 @@ std::filesystem::path catalogue_file();
 bool is_corpus_name(std::string_view name);
 std::filesystem::path corpus_folder(const std::filesystem::path& workspace, std::string_view name);
 
-// As ensure_corpus, with this catalogue.
+// As fetch_corpus, with this catalogue.
 Result<Corpus> ensure_corpus(std::string_view name, const std::filesystem::path& workspace,
                              const std::vector<CatalogueItem>& catalogue, const CorpusProgress& progress,
-                             std::stop_token stop);
+                             std::stop_token stop, std::int64_t files = 0);
 
 }  // namespace stacklab

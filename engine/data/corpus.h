@@ -35,10 +35,10 @@ struct CorpusEntry {
   std::string name;
   std::string title;
   std::string licence;
-  std::string source;            // "package" or "generator"
+  std::string source;            // "package", "generator" or "url"
   std::int64_t about_bytes = 0;  // of plain text
   bool present = false;          // already in the workspace
-  std::string from;              // the packages, or the generator
+  std::string from;              // the packages, the generator, or the page of its owners
 };
 
 // Something that a corpus was made from: a package (its version, size and SHA-256), or a generator (its settings, and
@@ -163,5 +163,9 @@ Status remove_corpus(std::string_view name, const std::filesystem::path& workspa
 // name suggests the nearest.
 Result<Corpus> ensure_corpus(std::string_view name, const std::filesystem::path& workspace,
                              const CorpusProgress& progress, std::stop_token stop);
+
+// The same for a person who asks for it: of a corpus by URL so many files; 0: as many as the catalogue says.
+Result<Corpus> fetch_corpus(std::string_view name, const std::filesystem::path& workspace, std::int64_t files,
+                            const CorpusProgress& progress, std::stop_token stop);
 
 }  // namespace stacklab

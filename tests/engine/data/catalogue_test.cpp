@@ -51,7 +51,8 @@ TEST(Catalogue, OfTheProgramIsWhole) {
     EXPECT_TRUE(names.insert(entry.name).second);
     EXPECT_FALSE(entry.title.empty());
     EXPECT_FALSE(entry.licence.empty());
-    EXPECT_TRUE(entry.source == "package" || entry.source == "generator") << entry.source;
+    EXPECT_TRUE(entry.source == "package" || entry.source == "generator" || entry.source == "url") << entry.source;
+    EXPECT_FALSE(entry.from.empty());
     EXPECT_GT(entry.about_bytes, 1000);
     EXPECT_FALSE(entry.present);
   }
@@ -96,6 +97,18 @@ TEST(Catalogue, BrokenFilesAreNamed) {
   expect_changed(R"("package")", R"("pigeon")", "pigeon");
   expect_changed(R"("verses")", R"("")", "kind");
   expect_changed(R"("verses")", R"("files")", "files");
+  const std::string url =
+      R"({"name":"n","title":"T","licence":"L","about_bytes":5,"source":{"kind":"url","page":"p","text":"t","take":1,"files":[{"url":"https://x"}]}})";
+  put_file(file, R"({"version":1,"corpora":[)" + url + "]}");
+  ASSERT_TRUE(load_catalogue(file)) << load_catalogue(file).error().what;
+  for (const auto& [from, to, because] :
+       {std::tuple("https:", "gopher:", "URL"), std::tuple(R"("take":1)", R"("take":2)", "take"),
+        std::tuple(R"("take":1)", R"("take":0)", "take"), std::tuple(R"({"url":"https://x"})", "", "take"),
+        std::tuple(R"("page":"p")", R"("page":3)", "page")}) {
+    std::string changed = url;
+    changed.replace(changed.find(from), std::string(from).size(), to);
+    expect_error(R"({"version":1,"corpora":[)" + changed + "]}", because);
+  }
 }
 
 TEST(EnsureCorpus, IsUndoneByRemove) {
