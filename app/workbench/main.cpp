@@ -2,6 +2,7 @@
 #include <QApplication>
 #include <QCommandLineParser>
 #include <QDir>
+#include <QFileInfo>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@ constexpr int exit_failed = 1, exit_usage = 2;
 
 struct Arguments {
   QString workspace, first_run, fallback_corpus, pictures, theme;
+  QString file;  // as if it had been dropped on the window
   QSize size{1600, 1000};
   double scale = 1;
   bool version = false, check_display = false, help = false;
@@ -49,10 +51,18 @@ QString parse(const QStringList& words, QCommandLineParser& parser, Arguments& t
       "The window of Stacklab: watch runs train, stop and resume them.\n\n"
       "examples: stacklab-workbench --workspace demo --first-run experiments/first-run.json\n"
       "          stacklab-workbench --workspace demo --screenshot pictures --theme dark");
+  parser.addPositionalArgument("FILE", "A config, text, checkpoint or workspace, as if dropped on the window.",
+                               "[FILE]");
   parser.addOptions({workspace, first, fallback, pictures, size, scale, theme, check, version, help});
   if (!parser.parse(words)) return parser.errorText();
-  if (!parser.positionalArguments().isEmpty())
-    return QStringLiteral("'%1' means nothing here; --help says what does").arg(parser.positionalArguments().first());
+  const QStringList given = parser.positionalArguments();
+  if (given.size() > 1) return QStringLiteral("one file at a time: '%1' is too much").arg(given[1]);
+  if (!given.isEmpty()) {
+    to.file = QFileInfo(given.first()).absoluteFilePath();
+    if (!QFileInfo::exists(to.file))
+      return QStringLiteral("'%1' means nothing here, and there is no such file; --help says what does")
+          .arg(given.first());
+  }
   to.help = parser.isSet(help);
   to.version = parser.isSet(version);
   to.check_display = parser.isSet(check);
@@ -60,6 +70,8 @@ QString parse(const QStringList& words, QCommandLineParser& parser, Arguments& t
   if (parser.isSet(workspace) && to.workspace.isEmpty()) return QStringLiteral("--workspace needs a folder");
   if (to.workspace.isEmpty()) to.workspace = qEnvironmentVariable("STACKLAB_WORKSPACE");
   if (to.workspace.isEmpty()) to.workspace = QStringLiteral("workspace");
+  // A workspace is opened at once.
+  if (QFileInfo::exists(to.file + QStringLiteral("/stacklab.db"))) to.workspace = std::exchange(to.file, {});
   to.first_run = parser.value(first);
   to.fallback_corpus = parser.value(fallback);
   to.pictures = parser.value(pictures);
@@ -203,7 +215,7 @@ int main(int argc, char** argv) {
   std::setlocale(LC_NUMERIC, "C");
   QApplication::setApplicationName(QStringLiteral("stacklab-workbench"));
   QApplication::setApplicationDisplayName(QStringLiteral("Stacklab"));
-  QApplication::setDesktopFileName(QStringLiteral("stacklab-workbench"));
+  QApplication::setDesktopFileName(QStringLiteral("org.stacklab.Workbench"));
   QApplication::setQuitOnLastWindowClosed(false);
   if (arguments.check_display) return 0;
 
@@ -224,5 +236,8 @@ int main(int argc, char** argv) {
   QObject::connect(&workbench, &ui::Workbench::last_closed, &app, &QCoreApplication::quit, Qt::QueuedConnection);
   ui::MainWindow* window = workbench.open(arguments.workspace);
   if (!arguments.theme.isEmpty()) window->override_theme(ui::theme_mode_from_string(arguments.theme));
+  if (!arguments.file.isEmpty())
+    QObject::connect(window, &ui::MainWindow::opened, window,
+                     [window, file = arguments.file] { window->take_path(file); });
   return QApplication::exec();
 }

@@ -149,6 +149,7 @@ void WorkspaceReader::read_runs(WorkspaceSnapshot& snapshot) {
   }
   snapshot.runs.reserve(runs->size());
   for (RunSummary& run : *runs) {
+    if (run.deleted > 0 || run.archived > 0) continue;
     auto [config, fresh] = configs_.try_emplace(run.id);
     if (fresh) config->second = config_facts(run.config_json);
     RunInfo info{std::move(run), config->second, -1};

@@ -10,6 +10,7 @@ namespace stacklab::ui {
 namespace {
 
 constexpr int most_used = 8;
+constexpr int most_rows_shown = 14;
 
 // Title with the typed letters bold, then what it belongs to; keys at right.
 class PaletteDelegate : public QStyledItemDelegate {
@@ -110,12 +111,14 @@ CommandPalette::CommandPalette(QWidget* window) : Popup(window), model_(new Pale
 void CommandPalette::open(QWidget* anchor, std::vector<PaletteItem> items) {
   model_->set_items(std::move(items), used_last_);
   field_->clear();
-  mark_first();
   open_below(anchor, QSize(metrics().scaled(560), metrics().scaled(440)), field_);
+  mark_first();
 }
 
 void CommandPalette::mark_first() {
   nothing_->setVisible(model_->rowCount() == 0);
+  const int rows = std::clamp(model_->rowCount(), 1, most_rows_shown);
+  set_height(metrics().control() + 26 + rows * metrics().row());
   mark(0, 1);
 }
 

@@ -44,6 +44,12 @@ bool ends_with_any(const QString& name, std::initializer_list<const char*> endin
   return false;
 }
 
+// As long as a sentence can bear.
+QString short_name(const QString& path) {
+  const QString name = QFileInfo(path).fileName();
+  return name.size() <= 120 ? name : name.left(60) + QChar(0x2026) + name.right(59);
+}
+
 void look_into_folder(const QDir& dir, Dropped& to) {
   static const QRegularExpression step_name(QStringLiteral("^ckpt_step(\\d+)$"));
   static const QRegularExpression run_name(QStringLiteral("-([0-9a-f]{12})$"));
@@ -112,13 +118,13 @@ Dropped classify(const QString& path) {
 }
 
 QString drop_hint(const QString& path) {
-  const QString name = QFileInfo(path).fileName();
+  const QString name = short_name(path);
   if (name.endsWith(QLatin1String(".json"), Qt::CaseInsensitive)) return tr("Start a run from %1").arg(name);
   return tr("See what can be done with %1").arg(name);
 }
 
 DropAnswer answer_for(const Dropped& dropped) {
-  const QString name = QFileInfo(dropped.path).fileName(), size = format_bytes(dropped.bytes);
+  const QString name = short_name(dropped.path), size = format_bytes(dropped.bytes);
   switch (dropped.kind) {
     case Dropped::Kind::missing:
       return {tr("%1 is not there.").arg(name), tr("It may have been moved or renamed: %1").arg(dropped.path)};
@@ -139,11 +145,12 @@ DropAnswer answer_for(const Dropped& dropped) {
               tr("Take it into the workspace with:  stacklab tokenizer import \"%1\"").arg(dropped.path)};
     case Dropped::Kind::corpus:
     case Dropped::Kind::text:
-      return {
-          dropped.kind == Dropped::Kind::text ? tr("%1 is a text of %2.").arg(name, size)
-                                              : tr("%1 looks like a corpus of %2.").arg(name, size),
-          tr("The window cannot make a corpus of it yet. Name it to the command line, which makes tokens of it, and "
-             "use that name in a config as data.corpus.")};
+      return {dropped.kind == Dropped::Kind::text ? tr("%1 is a text of %2.").arg(name, size)
+                                                  : tr("%1 looks like a corpus of %2.").arg(name, size),
+              tr("Training on a text of one's own cannot be started from the window yet. A tokenizer can be learnt "
+                 "from it:  "
+                 "stacklab tokenizer train --input \"%1\" --vocab 4096 --out tokenizers/mine")
+                  .arg(dropped.path)};
     case Dropped::Kind::unknown:
       break;
   }

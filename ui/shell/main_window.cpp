@@ -81,7 +81,7 @@ void MainWindow::build_pages() {
   // Nothing is focused at first: a ring appears with the first use of Tab.
   pages_->setFocusPolicy(Qt::ClickFocus);
   pages_->setFocus();
-  drop_hint_ = new TextLabel(TextRole::body, Token::text, true, this);
+  drop_hint_ = new QLabel(this);
   drop_hint_->setObjectName(QStringLiteral("dropHint"));
   drop_hint_->setAlignment(Qt::AlignCenter);
   drop_hint_->hide();
@@ -162,11 +162,12 @@ void MainWindow::connect_link() {
     settings_page_->show_system(*info);
   });
   connect(link_.get(), &WorkspaceLink::closed, this, [this] {
-    keeper()->files()->flush([this] {
-      done_ = true;
-      if (farewell_) farewell_->hide();
-      close();
-      emit finished();
+    keeper()->files()->flush([self = QPointer<MainWindow>(this)] {
+      if (!self) return;  // the keeper outlives its windows
+      self->done_ = true;
+      if (self->farewell_) self->farewell_->hide();
+      self->close();
+      emit self->finished();
     });
   });
 }
@@ -196,6 +197,7 @@ void MainWindow::take_snapshot(const WorkspaceSnapshotPtr& snapshot) {
 }
 
 void MainWindow::submit_first_run() {
+  show_page(monitor_->objectName());
   monitor_->set_introduction(true, options_.first_run->data.corpus);
   monitor_->select_what_runs();
   link_->submit(*options_.first_run, options_.first_run_options);

@@ -89,7 +89,8 @@ class MainWindow : public QMainWindow {
   void arrange(const Arrangement& to);
   void save_perspective(const QString& name);  // can be undone
   void remove_perspective(const QString& name);
-  // What a drop does once it is known what has been dropped.
+  // Finds out what it is, and does what a drop does.
+  void take_path(const QString& path);
   void take_dropped(const Dropped& dropped);
 
   bool settled() const;     // the shown page has drawn what there is
@@ -174,7 +175,7 @@ class MainWindow : public QMainWindow {
   NoticeModel* notices_ = nullptr;
   NoticePanel* notice_panel_ = nullptr;
   RecentsModel* recents_ = nullptr;
-  TextLabel* drop_hint_ = nullptr;
+  QLabel* drop_hint_ = nullptr;
   QAction *inspector_shown_ = nullptr, *list_shown_ = nullptr;
   QMap<ThemeMode, QAction*> theme_actions_;
   QPointer<QMessageBox> question_;

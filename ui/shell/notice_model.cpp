@@ -171,7 +171,10 @@ std::vector<std::pair<QString, QString>> notice_kinds() {
   return {{QStringLiteral("spike"), tr("Spikes of the loss")},
           {QStringLiteral("logit"), tr("Attention logits over their limit")},
           {QStringLiteral("non_finite"), tr("Values that are not finite")},
-          {QStringLiteral("warning"), tr("Warnings")},
+          {QStringLiteral("stall"), tr("Runs that stall")},
+          {QStringLiteral("budget"), tr("Budgets that run out")},
+          {QStringLiteral("disk"), tr("Disks that fill up")},
+          {QStringLiteral("warning"), tr("Other warnings")},
           {QStringLiteral("ended"), tr("Runs that failed, were killed or lost")},
           {QStringLiteral("finished"), tr("Runs that have finished")}};
 }

@@ -11,6 +11,8 @@
 namespace stacklab::ui {
 namespace {
 
+constexpr int most_rows_shown = 9;
+
 // Glyph, sentence (bold while unread), and below it run, step and time.
 class NoticeDelegate : public QStyledItemDelegate {
  public:
@@ -125,8 +127,9 @@ NoticePanel::NoticePanel(NoticeModel* model, QWidget* window) : Popup(window), m
 
 void NoticePanel::open(QWidget* anchor) {
   update_head();
-  open_below(anchor, QSize(metrics().scaled(420), metrics().scaled(model_->rowCount() > 0 ? 460 : 140)),
-             model_->rowCount() > 0 ? static_cast<QWidget*>(list_) : this);
+  const int rows = std::min(model_->rowCount(), most_rows_shown);
+  const int height = rows > 0 ? metrics().control() + 22 + rows * list_->sizeHintForRow(0) : metrics().scaled(140);
+  open_below(anchor, QSize(metrics().scaled(420), height), rows > 0 ? static_cast<QWidget*>(list_) : this);
   if (model_->rowCount() > 0 && !list_->currentIndex().isValid()) list_->setCurrentIndex(model_->index(0));
 }
 

@@ -13,6 +13,9 @@ Popup::Popup(QWidget* window) : QFrame(window) {
   setAttribute(Qt::WA_StyledBackground);
   hide();
   connect(&look(), &Look::changed, this, &Popup::place);
+  connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, QWidget* now) {
+    if (isVisible() && now && now != this && !isAncestorOf(now) && now->window() == this->window()) leave();
+  });
 }
 
 void Popup::open_below(QWidget* anchor, QSize size, QWidget* focus) {
@@ -26,6 +29,11 @@ void Popup::open_below(QWidget* anchor, QSize size, QWidget* focus) {
   qApp->installEventFilter(this);
 }
 
+void Popup::set_height(int height) {
+  wanted_.setHeight(height);
+  place();
+}
+
 void Popup::place() {
   if (!anchor_) return;
   const QWidget* over = parentWidget();
@@ -36,15 +44,19 @@ void Popup::place() {
   setGeometry(left, corner.y(), width, std::max(height, 80));
 }
 
-void Popup::dismiss() {
-  if (!isVisible()) return;
+void Popup::leave() {
   qApp->removeEventFilter(this);
   hide();
+  emit dismissed();
+}
+
+void Popup::dismiss() {
+  if (!isVisible()) return;
+  leave();
   if (focus_before_ && focus_before_->isVisible())
     focus_before_->setFocus(Qt::OtherFocusReason);
   else
     parentWidget()->setFocus();
-  emit dismissed();
 }
 
 bool Popup::eventFilter(QObject* watched, QEvent* event) {

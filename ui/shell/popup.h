@@ -13,6 +13,7 @@ class Popup : public QFrame {
   explicit Popup(QWidget* window);
   // Its right edge at the right edge of `anchor`, below it.
   void open_below(QWidget* anchor, QSize size, QWidget* focus);
+  void set_height(int height);  // while it is open
   void dismiss();
 
  signals:
@@ -24,6 +25,7 @@ class Popup : public QFrame {
 
  private:
   void place();
+  void leave();  // closed, with the focus where it is
 
   QPointer<QWidget> anchor_, focus_before_;
   QSize wanted_;

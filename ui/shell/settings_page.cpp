@@ -95,7 +95,7 @@ QFrame* SettingsPage::add_section(const QString& title) {
   grid_->setContentsMargins(12, 10, 12, 10);
   grid_->setHorizontalSpacing(16);
   grid_->setVerticalSpacing(8);
-  grid_->setColumnMinimumWidth(0, metrics().scaled(120));
+  grid_->setColumnMinimumWidth(0, metrics().scaled(200));
   grid_->setColumnStretch(1, 1);
   column_->addWidget(box_);
   column_->addSpacing(12);
@@ -105,15 +105,17 @@ QFrame* SettingsPage::add_section(const QString& title) {
 void SettingsPage::add_row(const QString& title, const QString& help, QWidget* content, QWidget* control) {
   auto* name = new TextLabel(TextRole::body, Token::text2, false, box_);
   name->set_full_text(title);
-  auto* words = new TextLabel(TextRole::secondary, Token::text3, false, box_);
-  words->set_full_text(help);
-  words->setWordWrap(true);
   const int line = grid_->rowCount();
   grid_->addWidget(name, line, 0, Qt::AlignLeft | Qt::AlignVCenter);
   grid_->addWidget(content, line, 1);
+  items_.push_back({section_, title, help, box_, {name, content}, control});
+  if (help.isEmpty()) return;
+  auto* words = new TextLabel(TextRole::secondary, Token::text3, false, box_);
+  words->set_full_text(help);
+  words->setWordWrap(true);
   grid_->addWidget(words, line + 1, 1);
   control->setAccessibleDescription(help);
-  items_.push_back({section_, title, help, box_, {name, content, words}, control});
+  items_.back().widgets.append(words);
 }
 
 void SettingsPage::build_appearance() {

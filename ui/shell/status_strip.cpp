@@ -3,6 +3,7 @@
 #include <QHBoxLayout>
 #include <QPainter>
 #include <QTimer>
+#include <algorithm>
 
 #include "ui/models/state_look.h"
 #include "ui/theme/icons.h"
@@ -12,6 +13,7 @@ namespace stacklab::ui {
 namespace {
 QString text(const std::string& s) { return QString::fromStdString(s); }
 constexpr int message_ms = 6000;
+constexpr int name_width = 180;
 }  // namespace
 
 class IconLabel : public QWidget {
@@ -32,6 +34,7 @@ class IconLabel : public QWidget {
     connect(&look(), &Look::changed, this, restyle);
     hide();
   }
+  void set_color(Token color) { label_->set_color(color); }
   void set(const QString& value, const QString& tip) {
     label_->set_full_text(value);
     setToolTip(tip);
@@ -62,10 +65,12 @@ StatusStrip::StatusStrip(const QString& workspace, const QString& workspace_path
   bar_->setFixedWidth(80);
   job_ = label(true);
   message_ = label(false);
+  message_->set_shrinking();
   counts_ = label(true);
   wal_ = label(true);
   workspace_ = label(false);
   wal_->setToolTip(tr("Size of the store's write-ahead log"));
+  workspace_->set_shrinking();
   workspace_->set_full_text(tr("workspace: %1").arg(workspace));
   workspace_->setToolTip(workspace_path);
   const auto rule = [this] {
@@ -90,10 +95,19 @@ StatusStrip::StatusStrip(const QString& workspace, const QString& workspace_path
 
 void StatusStrip::show_system(const SystemInfo& info) {
   const bool gpu = !info.gpus.empty();
-  device_->set(gpu ? text(info.gpus.front()) : tr("CPU, %1 threads, %2").arg(info.threads).arg(text(info.isa)),
+  QString gpus = gpu ? text(info.gpus.front()) : QString();
+  if (info.gpus.size() > 1)
+    gpus = std::all_of(info.gpus.begin(), info.gpus.end(), [&](const auto& g) { return g == info.gpus.front(); })
+               ? tr("%1 × %2").arg(info.gpus.size()).arg(gpus)
+               : tr("%1 and %2 more").arg(gpus).arg(info.gpus.size() - 1);
+  device_->set(gpu ? gpus : tr("CPU, %1 threads, %2").arg(info.threads).arg(text(info.isa)),
                gpu ? text(info.cpu) : tr("%1. %2").arg(text(info.cpu), text(info.gpu_note)));
   memory_->set(tr("RAM %1 free").arg(format_bytes(info.memory_free)), tr("of %1").arg(format_bytes(info.memory_total)));
-  disk_->set(tr("%1 free").arg(format_bytes(info.disk_free)), tr("On the disk that holds the workspace"));
+  const bool little = info.disk_free < disk_alarm_bytes;
+  disk_->set(
+      little ? tr("only %1 free").arg(format_bytes(info.disk_free)) : tr("%1 free").arg(format_bytes(info.disk_free)),
+      tr("On the disk that holds the workspace"));
+  disk_->set_color(little ? Token::bad : Token::text2);
 }
 
 void StatusStrip::show_snapshot(const WorkspaceSnapshot& snapshot) {
@@ -120,7 +134,7 @@ void StatusStrip::show_snapshot(const WorkspaceSnapshot& snapshot) {
   if (active) {
     const StateLook state = look_of(*active);
     const double part = fraction_done(active->summary), left = seconds_left(active->summary);
-    pill_->set_state(state.glyph, text(active->summary.name), state.color, Token::window);
+    show_name(state, text(active->summary.name));
     bar_->set(part, state.color);
     QString words = part >= 0 ? format_percent(part) : state.word;
     if (active->summary.state == RunState::stopping)
@@ -131,7 +145,7 @@ void StatusStrip::show_snapshot(const WorkspaceSnapshot& snapshot) {
   } else if (preparing) {
     const StateLook state = look_of(RunState::running, false);
     const Progress& p = preparing->progress;
-    pill_->set_state(state.glyph, text(preparing->name), state.color, Token::window);
+    show_name(state, text(preparing->name));
     bar_->set(p.total > 0 ? static_cast<double>(p.done) / static_cast<double>(p.total) : -1, state.color);
     job_->set_full_text(tr("preparing: %1").arg(phase_title(p.phase).toLower()));
     ++running;
@@ -140,8 +154,21 @@ void StatusStrip::show_snapshot(const WorkspaceSnapshot& snapshot) {
   counts << tr("%1 running").arg(running);
   if (queued > 0) counts << tr("%1 queued").arg(queued);
   counts_->set_full_text(counts.join(QStringLiteral(", ")));
-  wal_->set_full_text(tr("WAL %1").arg(format_bytes(snapshot.wal_bytes)));
-  wal_->set_color(snapshot.wal_bytes > wal_alarm_bytes ? Token::bad : Token::text2);
+  const bool alarm = snapshot.wal_bytes > wal_alarm_bytes;
+  const QString wal = tr("WAL %1").arg(format_bytes(snapshot.wal_bytes));
+  wal_->set_full_text(alarm ? tr("%1: too large").arg(wal) : wal);
+  wal_->set_color(alarm ? Token::bad : Token::text2);
+  wal_->setToolTip(alarm
+                       ? tr("The store's write-ahead log cannot shrink while a program holds an old view of the store. "
+                            "Close other programs that read it.")
+                       : tr("Size of the store's write-ahead log"));
+}
+
+void StatusStrip::show_name(const StateLook& state, const QString& name) {
+  const QFontMetrics font(look().font(TextRole::secondary));
+  const QString shown = font.elidedText(name, Qt::ElideMiddle, metrics().scaled(name_width));
+  pill_->set_state(state.glyph, shown, state.color, Token::window);
+  pill_->setToolTip(shown == name ? QString() : name);
 }
 
 void StatusStrip::show_message(const QString& words) {

@@ -92,8 +92,8 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
   const QString path = dragged_path(event->mimeData());
   if (path.isEmpty() || closing_) return;
   event->acceptProposedAction();
-  drop_hint_->set_full_text(drop_hint(path));
-  drop_hint_->setGeometry(pages_->geometry().adjusted(24, 24, -24, -24));
+  drop_hint_->setText(drop_hint(path));
+  drop_hint_->setGeometry(centralWidget()->geometry().adjusted(8, 8, -8, -8));
   drop_hint_->raise();
   drop_hint_->show();
 }
@@ -105,6 +105,10 @@ void MainWindow::dropEvent(QDropEvent* event) {
   const QString path = dragged_path(event->mimeData());
   if (path.isEmpty() || closing_) return;
   event->acceptProposedAction();
+  take_path(path);
+}
+
+void MainWindow::take_path(const QString& path) {
   auto dropped = std::make_shared<Dropped>();
   link_->in_background([path, dropped] { *dropped = classify(path); }, [this, dropped] { take_dropped(*dropped); });
 }

@@ -88,6 +88,8 @@ void MainWindow::build_actions() {
     group->addAction(action);
     theme_actions_[mode] = action;
   }
+  // Another window may have changed it.
+  connect(&look(), &Look::changed, this, [this] { theme_actions_[look().mode()]->setChecked(true); });
   add("view.larger_text", view, tr("&Larger text"), "Ctrl++ Ctrl+=", [this] { set_zoom(look().zoom() + zoom_step); });
   add("view.smaller_text", view, tr("&Smaller text"), "Ctrl+-", [this] { set_zoom(look().zoom() - zoom_step); });
   add("view.normal_text", view, tr("&Normal text"), "Ctrl+0", [this] { set_zoom(100); });

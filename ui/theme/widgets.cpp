@@ -8,6 +8,24 @@
 #include "ui/theme/icons.h"
 
 namespace stacklab::ui {
+namespace {
+
+// A word without an end would make its label as wide as itself.
+QString breakable(const QString& text) {
+  constexpr int longest_word = 40;
+  QString broken;
+  int word = 0;
+  for (const QChar c : text) {
+    word = c.isSpace() ? 0 : word + 1;
+    broken += c;
+    if (word < longest_word || c.isHighSurrogate()) continue;
+    broken += QChar(0x200B);  // a place to break that is not seen
+    word = 0;
+  }
+  return broken;
+}
+
+}  // namespace
 
 TextLabel::TextLabel(TextRole role, Token color, bool bold, QWidget* parent)
     : QLabel(parent), role_(role), color_(color), bold_(bold) {
@@ -69,7 +87,7 @@ void TextLabel::set_full_text(const QString& text) {
 
 void TextLabel::relayout() {
   if (!elided_) {
-    if (!full_text_.isEmpty() || !text().isEmpty()) setText(full_text_);
+    if (!full_text_.isEmpty() || !text().isEmpty()) setText(wordWrap() ? breakable(full_text_) : full_text_);
     return;
   }
   const QString shown = fontMetrics().elidedText(full_text_, Qt::ElideRight, std::max(0, width()));
