@@ -95,8 +95,12 @@ Verb bench_verb() {
       [options](Context& context) { return gemm(context, *options); },
       "Both sides take turns, and the best of many rounds counts. On a computer with other work to do, only\n"
       "ratios within one call mean something."};
-  return {"bench", "What this computer can do, measured",      "stacklab bench gemm",
-          {},      {std::move(gemm_verb), bench_train_verb()}, {},
+  return {"bench",
+          "What this computer can do, measured",
+          "stacklab bench gemm",
+          {},
+          {std::move(gemm_verb), bench_store_verb(), bench_tokenizer_verb(), bench_train_verb()},
+          {},
           {}};
 }
 

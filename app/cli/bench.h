@@ -5,6 +5,8 @@
 
 namespace stacklab::cli {
 
+Verb bench_store_verb();
+Verb bench_tokenizer_verb();
 Verb bench_train_verb();
 
 }  // namespace stacklab::cli

@@ -10,6 +10,7 @@
 
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
+#include "engine/service/job_service.h"
 
 namespace stacklab::cli {
 
@@ -66,6 +67,20 @@ Status confirm(const Context& context, const std::string& what) {
   }
   if (answer == "y" || answer == "Y" || answer == "yes") return {};
   return refused("did not " + what, "say --yes");
+}
+
+Result<StoredRun> stored_run(const std::string& run, const Common& common) {
+  Result<std::unique_ptr<StoreReader>> reader = JobService::open_reader(workspace_of(common));
+  if (!reader) return tl::unexpected(reader.error());
+  const Result<RunSummary> row = (*reader)->run(run);
+  if (!row) return tl::unexpected(row.error());
+  Result<RunConfig> config = parse_config(row->config_json, fmt::format("the stored config of run {}", row->id));
+  if (!config) return tl::unexpected(config.error());
+  if (Status s = apply_common(*config, common); !s) return tl::unexpected(s.error());
+  if (config_hash(*config) != row->id)
+    return usage_error(fmt::format("{} ({}) is another run with these settings", row->name, row->id),
+                       "change only keys of the section run, or start a new run with: stacklab train");
+  return StoredRun{row->id, row->name, std::move(*config)};
 }
 
 void member_or_null(JsonWriter& json, std::string_view name, const std::optional<double>& value) {

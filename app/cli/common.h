@@ -25,6 +25,14 @@ Result<RunConfig> config_of(const std::string& file, const Common& common);
 // answer is no, it is refused.
 Status confirm(const Context& context, const std::string& what);
 
+// A run of the workspace, with the config that it was started with and the operational keys that these options change.
+struct StoredRun {
+  std::string id, name;
+  RunConfig config;
+};
+// run: an id, the start of one, or a name. Errors: keys that would make it another run.
+Result<StoredRun> stored_run(const std::string& run, const Common& common);
+
 // A measured number, or null when it was not measured. NaN counts as measured where the caller says so by giving it.
 void member_or_null(JsonWriter& json, std::string_view name, const std::optional<double>& value);
 // "3.149", or "–" when unknown; NaN and infinities are spelt.

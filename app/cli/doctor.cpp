@@ -22,6 +22,7 @@ std::string as_json(const SystemInfo& info) {
   w.member("version", info.version);
   w.member("commit", info.commit);
   w.member("compiler", info.compiler);
+  w.member("os", info.os);
   w.member("cpu", info.cpu);
   w.member("threads", info.threads);
   w.member("isa", info.isa);
@@ -38,6 +39,10 @@ std::string as_json(const SystemInfo& info) {
   for (const auto& [name, version] : info.libraries) w.member(name, version);
   w.end_object();
   w.member("fingerprint", info.fingerprint);
+  w.key("environment");
+  w.begin_object();
+  for (const auto& [field, value] : info.environment.fields) w.member(field, value);
+  w.end_object();
   w.end_object();
   return w.text();
 }
@@ -51,6 +56,7 @@ std::string as_text(const SystemInfo& info, const std::filesystem::path& workspa
     text += fmt::format("{:<12} {}\n", name, value);
   };
   line("Stacklab", fmt::format("{} ({}, {})", info.version, info.commit, info.compiler));
+  line("System", info.os);
   line("Processor", fmt::format("{}, {} threads, {}", info.cpu, info.threads, info.isa));
   line("Memory", fmt::format("{}, {} free", format_bytes(static_cast<double>(info.memory_total)),
                              format_bytes(static_cast<double>(info.memory_free))));

@@ -9,6 +9,7 @@
 
 #include "app/cli/arguments.h"
 #include "app/cli/common.h"
+#include "app/cli/completion.h"
 #include "app/cli/console.h"
 #include "app/cli/signals.h"
 #include "engine/base/environment.h"
@@ -54,14 +55,19 @@ int run(const std::vector<std::string>& words) {
   try {
     Common common;
     const std::vector<Argument> everywhere = common_arguments(common);
-    const Verb program{"stacklab",
-                       "Stacklab: train, look at and ship small language models",
-                       "stacklab train experiments/first-run.json --workspace workspace",
-                       {},
-                       {bench_verb(), corpus_verb(), doctor_verb(), params_verb(), pause_verb(), plan_verb(),
-                        resume_verb(), runs_verb(), stop_verb(), tokenizer_verb(), train_verb()},
-                       {},
-                       {}};
+    const Verb program{
+        "stacklab",
+        "Stacklab: train, look at and ship small language models",
+        "stacklab train experiments/first-run.json --workspace workspace",
+        {},
+        {bench_verb(), completion_verb(), corpus_verb(), doctor_verb(), params_verb(), pause_verb(), plan_verb(),
+         replay_verb(), resume_verb(), runs_verb(), stop_verb(), tokenizer_verb(), train_verb()},
+        {},
+        {}};
+    if (asks_for_candidates(words)) {
+      console.print(to_lines(candidates(program, everywhere, {words.begin() + 2, words.end()})));
+      return console.finish() ? 0 : 1;
+    }
     const Result<Parsed> parsed = parse(program, everywhere, words);
     // A wrong command line is answered in the form that it asks for, as far as can be told.
     const bool wants_json = parsed ? common.json : std::find(words.begin(), words.end(), "--json") != words.end();

@@ -43,6 +43,9 @@ Status params(Context& context, const Options& options) {
   row("trained by Muon", muon);
   row("trained by AdamW", c.total - muon);
   context.console.print(table(rows, {false, true}));
+  const std::int64_t checkpoint = checkpoint_bytes(*config);
+  context.console.print(
+      fmt::format("Checkpoint   {} bytes: parameters and the state of the optimiser\n", format_integer(checkpoint)));
   context.console.print(fmt::format("KV cache     {} bytes per token in 16 bits\n", format_integer(cache)));
   context.console.print(fmt::format("FLOPs        {} per token at length {}: body {}, attention {}, head {}\n",
                                     format_integer(flops.total()), format_integer(length), format_integer(flops.body),
@@ -61,6 +64,7 @@ Status params(Context& context, const Options& options) {
   w.member("norms_per_layer", c.norms_per_layer);
   w.member("muon", muon);
   w.member("adamw", c.total - muon);
+  w.member("checkpoint_bytes", checkpoint);
   w.member("kv_bytes_per_token", cache);
   w.member("flops_per_token", flops.total());
   w.key("flops");

@@ -69,6 +69,8 @@ std::string for_people(const TrainingMemory& m, const RunConfig& config) {
   text += m.largest_micro_batch > 0
               ? fmt::format("the largest micro-batch that fits has {} sequences\n", m.largest_micro_batch)
               : std::string("no micro-batch fits\n");
+  text += fmt::format("on the disk: {} for a checkpoint, {} at once: {}\n", megabytes(m.checkpoint_bytes),
+                      m.checkpoints, megabytes(m.checkpoint_bytes * m.checkpoints));
   return text;
 }
 
@@ -106,6 +108,8 @@ std::string as_json(const TrainingMemory& m, const RunConfig& config) {
   w.member("gpu", "cpu");
   w.member("device", m.device);
   w.member("peak_bytes", m.peak_bytes());
+  w.member("checkpoint_bytes", m.checkpoint_bytes);
+  w.member("checkpoints_at_once", m.checkpoints);
   w.member("persistent_bytes", m.persistent_bytes);
   w.member("step_bytes", m.step_bytes);
   w.member("overhead_bytes", process_overhead_bytes);

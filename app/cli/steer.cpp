@@ -10,7 +10,6 @@
 #include "app/cli/run_job.h"
 #include "app/cli/signals.h"
 #include "engine/base/text.h"
-#include "engine/config/config_io.h"
 #include "engine/service/job_service.h"
 
 namespace stacklab::cli {
@@ -76,18 +75,9 @@ struct ResumeOptions {
 
 // From the config that the run was started with. What does not belong to a run's identity may change.
 Status resume(Context& context, const ResumeOptions& options) {
-  Result<std::unique_ptr<StoreReader>> reader = JobService::open_reader(workspace_of(context.common));
-  if (!reader) return tl::unexpected(reader.error());
-  const Result<RunSummary> run = (*reader)->run(options.run);
+  const Result<StoredRun> run = stored_run(options.run, context.common);
   if (!run) return tl::unexpected(run.error());
-  reader->reset();
-  Result<RunConfig> config = parse_config(run->config_json, fmt::format("the stored config of run {}", run->id));
-  if (!config) return tl::unexpected(config.error());
-  if (Status s = apply_common(*config, context.common); !s) return s;
-  if (config_hash(*config) != run->id)
-    return usage_error(fmt::format("{} ({}) is another run with these settings", run->name, run->id),
-                       "change only keys of the section run, or start a new run with: stacklab train");
-  return run_job(context, *config, true, options.job);
+  return run_job(context, run->config, true, options.job);
 }
 
 Verb stopping_verb(const std::string& name, const std::string& summary) {

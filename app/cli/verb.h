@@ -58,6 +58,7 @@ Verb doctor_verb();
 Verb params_verb();
 Verb pause_verb();
 Verb plan_verb();
+Verb replay_verb();
 Verb resume_verb();
 Verb runs_verb();
 Verb stop_verb();

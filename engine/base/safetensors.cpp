@@ -1,20 +1,16 @@
 #include "engine/base/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/mapped_file.h"
 #include "engine/base/text.h"
 
 namespace stacklab {
@@ -187,14 +183,6 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::int64_t>* list_ = nullptr;
 };
 
-struct Mapping {
-  void* address = MAP_FAILED;
-  std::size_t size = 0;
-  ~Mapping() {
-    if (address != MAP_FAILED) ::munmap(address, size);
-  }
-};
-
 }  // namespace
 
 std::string_view to_string(SafetensorsType type) { return row_of(type).word; }
@@ -214,22 +202,10 @@ std::int64_t SafetensorsEntry::elements() const {
 }
 
 Result<Safetensors> Safetensors::open(const std::filesystem::path& file) {
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return tl::unexpected(file_error("cannot open", file, errno));
-  struct stat status {};
-  const auto mapping = std::make_shared<Mapping>();
-  const bool known = ::fstat(fd, &status) == 0;
-  if (known && S_ISREG(status.st_mode) && status.st_size > 0) {
-    mapping->size = static_cast<std::size_t>(status.st_size);
-    mapping->address = ::mmap(nullptr, mapping->size, PROT_READ, MAP_PRIVATE, fd, 0);
-  }
-  const int code = errno;
-  ::close(fd);
-  if (!known || S_ISDIR(status.st_mode)) return tl::unexpected(file_error("cannot read", file, known ? EISDIR : code));
-  if (!S_ISREG(status.st_mode)) return failed(fmt::format("cannot read {}: it is not a regular file", file.string()));
-  if (mapping->size > 0 && mapping->address == MAP_FAILED) return tl::unexpected(file_error("cannot read", file, code));
-  const auto* begin = static_cast<const std::byte*>(mapping->size > 0 ? mapping->address : nullptr);
-  Result<Safetensors> parsed = parse(std::span(begin, mapping->size), file.string());
+  Result<MappedFile> mapped = MappedFile::open(file);
+  if (!mapped) return tl::unexpected(mapped.error());
+  const auto mapping = std::make_shared<const MappedFile>(std::move(*mapped));
+  Result<Safetensors> parsed = parse(mapping->bytes(), file.string());
   if (parsed) parsed->mapping_ = mapping;
   return parsed;
 }

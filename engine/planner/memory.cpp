@@ -5,6 +5,8 @@
 #include "engine/base/environment.h"
 #include "engine/model/counts.h"
 #include "engine/program/memory_plan.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/milestones.h"
 #include "engine/train/train_step.h"
 
 namespace stacklab {
@@ -74,6 +76,8 @@ Result<TrainingMemory> plan_training_memory(const RunConfig& config, std::int64_
   memory.persistent_bytes = plan.persistent_bytes;
   memory.step_bytes = plan.step_bytes;
   memory.persistent_by_class = plan.persistent_by_class;
+  memory.checkpoint_bytes = checkpoint_size(config).total();
+  memory.checkpoints = checkpoints_at_once(config);
   memory.available_bytes = system_memory().available;
   memory.budget_bytes = budget > 0 ? budget : memory.available_bytes;
   memory.fits = memory.peak_bytes() <= memory.budget_bytes;

@@ -46,8 +46,10 @@ struct TrainingMemory {
   std::array<std::int64_t, buffer_class_count> persistent_by_class = {};
   std::int64_t peak_bytes() const { return persistent_bytes + step_bytes; }  // all that the engine allocates for a run
 
-  std::int64_t available_bytes = 0;  // free memory of this computer now
-  std::int64_t budget_bytes = 0;     // what the plan is held against: available_bytes unless given
+  std::int64_t checkpoint_bytes = 0;  // of one checkpoint, on the disk
+  std::int64_t checkpoints = 0;       // kept there at once, at most
+  std::int64_t available_bytes = 0;   // free memory of this computer now
+  std::int64_t budget_bytes = 0;      // what the plan is held against: available_bytes unless given
   bool fits = false;
   // Sequences of the largest micro-batch, of all that divide a step, whose plan is within the budget; 0: none is.
   std::int64_t largest_micro_batch = 0;

@@ -3,4 +3,6 @@
 
 #include "engine/bench/gemm.h"
 #include "engine/bench/gemm_rate.h"
+#include "engine/bench/tokenizer.h"
 #include "engine/bench/train.h"
+#include "engine/service/bench_store.h"

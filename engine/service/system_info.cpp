@@ -39,6 +39,9 @@ SystemInfo system_info(const std::filesystem::path& workspace) {
   info.version = build_info().version;
   info.commit = build_info().commit;
   info.compiler = build_info().compiler;
+  info.os = operating_system();
+  info.environment =
+      current_fingerprint(find_backend("auto")->name(), info.threads, {{"SQLite", sqlite3_libversion()}});
   info.fingerprint = environment_fingerprint(info.libraries);
   return info;
 }

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/fingerprint.h"
+
 namespace stacklab {
 
 struct SystemInfo {
@@ -23,6 +25,8 @@ struct SystemInfo {
   std::string version;                                         // of Stacklab
   std::string commit;  // built from; "+dirty" appended when the tree had changes
   std::string compiler;
+  std::string os;
+  Fingerprint environment;  // field by field, of a run that chooses its device and uses all threads
   std::string fingerprint;  // 16 hex digits over what can change bits: binary version, ISA, library versions
 };
 

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view folder_prefix = "ckpt_step";
 constexpr const char *model_file = "model.safetensors", *optimiser_file = "optimiser.safetensors",
                      *config_file = "config.json", *provenance_file = "provenance.json", *trainer_file = "trainer.json";
-constexpr std::int64_t largest_text = 1 << 20;
+constexpr std::int64_t largest_text = 1 << 16;
 // config.json, provenance.json and trainer.json take about 6 KB.
 constexpr std::int64_t planned_text = 16 << 10;
 
@@ -169,6 +169,15 @@ Result<TrainerFile> verify_checkpoint(const CheckpointFolder& folder) {
     if (trainer->sha256.contains(name))
       if (const auto text = text_of(folder, *trainer, name); !text) return tl::unexpected(text.error());
   return trainer;
+}
+
+std::optional<Provenance> checkpoint_provenance(const CheckpointFolder& folder) {
+  const auto trainer = trainer_of(folder);
+  if (!trainer || !trainer->sha256.contains(provenance_file)) return std::nullopt;
+  const auto text = text_of(folder, *trainer, provenance_file);
+  if (!text) return std::nullopt;
+  auto provenance = parse_provenance(*text, provenance_file);
+  return provenance ? std::optional(std::move(*provenance)) : std::nullopt;
 }
 
 std::optional<CheckpointFolder> latest_checkpoint(const fs::path& run_dir) {

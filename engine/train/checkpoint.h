@@ -12,8 +12,8 @@
 
 #include "engine/base/result.h"
 #include "engine/run/provenance.h"
+#include "engine/run/trainer_state.h"
 #include "engine/train/train_step.h"
-#include "engine/train/trainer_state.h"
 
 namespace stacklab {
 
@@ -42,6 +42,9 @@ Result<LoadedCheckpoint> load_checkpoint(const CheckpointFolder& folder, const R
 
 // Whether the checkpoint is whole: everything that load_checkpoint says without a model. Reads all of it.
 Result<TrainerFile> verify_checkpoint(const CheckpointFolder& folder);
+
+// What it says it was made by and from; none where it does not say, or not as it was saved.
+std::optional<Provenance> checkpoint_provenance(const CheckpointFolder& folder);
 
 // The newest whole one; none where there is none. There is no file that names it, and so none that could be wrong.
 std::optional<CheckpointFolder> latest_checkpoint(const std::filesystem::path& run_dir);

@@ -33,6 +33,10 @@ double unix_seconds() {
 // Whether a number that is none has a sign is of no interest.
 std::string number_text(double v) { return std::isnan(v) ? "nan" : fmt::format("{}", v); }
 
+int threads_of(const RunConfig& config) {
+  return config.run.threads > 0 ? static_cast<int>(config.run.threads) : usable_threads();
+}
+
 class Trainer {
  public:
   Trainer(const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop)
@@ -73,15 +77,16 @@ class Trainer {
     } else {
       sink_.event({RunEvent::Kind::warning, 0, "No validation loss: " + held_out.error().message()});
     }
-    const int threads = config_.run.threads > 0 ? static_cast<int>(config_.run.threads) : usable_threads();
-    team_.emplace(threads);
+    team_.emplace(threads_of(config_));
     if (Status s = check_memory(*shape, **backend); !s) return s;
     auto step = TrainStep::create(config_, *shape, **backend, &*team_);
     if (!step) return tl::unexpected(step.error());
     step_ = std::move(*step);
     step_flops_ = step_->programs().step_flops(shape->accumulation);
     milestones_ = milestone_steps(config_);
-    describe(**backend, threads);
+    auto provenance = provenance_of(request_, data_);
+    if (!provenance) return tl::unexpected(provenance.error());
+    provenance_ = std::move(*provenance);
     for (std::int64_t layer = 0; layer < config_.model.n_layers; ++layer)
       for (std::int64_t head = 0; head < config_.model.n_heads; ++head)
         max_logit_names_.push_back(metric::max_logit_of(layer, head));
@@ -90,16 +95,6 @@ class Trainer {
     sink_.fact("uniform_entropy", std::log(static_cast<double>(config_.model.vocab_size)));
     sink_.fact("parameters", static_cast<double>(step_->programs().model.parameters().count()));
     return {};
-  }
-
-  void describe(const Backend& backend, int threads) {
-    provenance_ = provenance_of_build();
-    provenance_.config_hash = config_hash(config_);
-    provenance_.corpus = config_.data.corpus;
-    provenance_.corpus_sha256 = data_.corpus_hash();
-    provenance_.tokenizer = config_.data.tokenizer;
-    provenance_.tokenizer_sha256 = data_.coding().json().empty() ? "" : data_.coding().sha256();
-    provenance_.environment = current_fingerprint(backend.name(), threads);
   }
 
   // What packing makes of the documents, and how often the run reads them.
@@ -365,6 +360,20 @@ class Trainer {
 };
 
 }  // namespace
+
+Result<Provenance> provenance_of(const TrainRequest& request, const Dataset& data) {
+  const RunConfig& config = request.config;
+  const auto backend = training_backend(config);
+  if (!backend) return tl::unexpected(backend.error());
+  Provenance p = provenance_of_build();
+  p.config_hash = config_hash(config);
+  p.corpus = config.data.corpus;
+  p.corpus_sha256 = data.corpus_hash();
+  p.tokenizer = config.data.tokenizer;
+  p.tokenizer_sha256 = data.coding().json().empty() ? "" : data.coding().sha256();
+  p.environment = current_fingerprint((*backend)->name(), threads_of(config));
+  return p;
+}
 
 Result<TrainResult> train(const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop) {
   return Trainer(request, data, sink, std::move(stop)).run();

@@ -48,6 +48,9 @@ struct TrainResult {
   bool complete = false;  // all of the config's steps are done; false after a stop or max_steps
 };
 
+// What the checkpoints of such a run say they were made by and from. Errors: a device that is not in this build.
+Result<Provenance> provenance_of(const TrainRequest& request, const Dataset& data);
+
 // Runs on the calling thread until done, max_steps, stop, or an error. A stop finishes the step, writes a checkpoint
 // and returns complete = false. Errors: unknown device, memory, disk, non-finite loss (with the step), an unreadable
 // checkpoint.

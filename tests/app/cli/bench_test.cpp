@@ -1,3 +1,4 @@
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/app/cli/cli_testing.h"
@@ -65,6 +66,51 @@ TEST(BenchTrain, Refusals) {
     EXPECT_EQ(answer.code, 2) << answer.err;
     EXPECT_NE(answer.err.find(part), std::string::npos) << answer.err;
   }
+}
+
+TEST(BenchTokenizer, RowsOfEachTask) {
+  const Answer answer =
+      stacklab({"bench", "tokenizer", "--megabytes", "1", "--vocab", "600", "--threads", "2", "--json"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  const Json json = answer.json();
+  EXPECT_EQ(json["vocabulary"], 600);
+  std::vector<std::string> tasks;
+  for (const Json& row : json["rows"]) {
+    tasks.push_back(row["task"]);
+    EXPECT_GE(row["bytes"], 1'000'000);
+    EXPECT_GT(row["tokens_per_second"].get<double>(), 0);
+    EXPECT_GT(row["peak_bytes"].get<double>(), 0);
+    EXPECT_GT(row["bytes_per_token"].get<double>(), 1.5) << "words are worth more than a byte";
+    EXPECT_LT(row["bytes_per_token"].get<double>(), 6);
+  }
+  EXPECT_EQ(tasks, (std::vector<std::string>{"train", "encode", "encode", "decode"}));
+  EXPECT_EQ(stacklab({"bench", "tokenizer", "--megabytes", "0"}).code, 2);
+
+  const TemporaryFolder folder;
+  put_file(folder / "text", "one two one two\n" + std::string(1, '\0') + "one two three");
+  const Json own =
+      stacklab({"bench", "tokenizer", "--input", (folder / "text").string(), "--vocab", "262", "--json"}).json();
+  EXPECT_EQ(own["documents"], 2);
+  EXPECT_EQ(own["rows"][0]["bytes"], 29);
+  put_file(folder / "blank", " \n");
+  EXPECT_EQ(stacklab({"bench", "tokenizer", "--input", (folder / "blank").string()}).code, 1);
+}
+
+TEST(BenchStore, RowsOfEachTaskAndNothingLeft) {
+  const TemporaryFolder folder;
+  const Answer answer = stacklab({"bench", "store", "--steps", "500", "--workspace", folder.path().string(), "--json"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  std::map<std::string, std::int64_t> values;
+  const Json json = answer.json();
+  for (const Json& row : json["rows"]) {
+    values[row["task"]] = row["values"];
+    EXPECT_GE(row["seconds"].get<double>(), 0);
+  }
+  EXPECT_EQ(values["report"], 4000);
+  EXPECT_EQ(values["commit"], 4000);
+  EXPECT_EQ(values["curve"], 500);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_EQ(stacklab({"bench", "store", "--steps", "0"}).code, 2);
 }
 
 }  // namespace

@@ -110,6 +110,10 @@ TEST(Doctor, TellsWhatIsHere) {
   EXPECT_GT(json["disk_free"].get<std::int64_t>(), 0);
   EXPECT_GE(json["threads"].get<int>(), 1);
   EXPECT_FALSE(json["devices"].empty());
+  EXPECT_FALSE(json["os"].get<std::string>().empty());
+  EXPECT_EQ(json["environment"]["cpu"], json["cpu"]);
+  for (const char* field : {"isa", "device", "threads", "compiler", "version", "library.SQLite"})
+    EXPECT_FALSE(json["environment"][field].get<std::string>().empty()) << field;
   const Answer text = stacklab({"doctor"});
   EXPECT_NE(text.out.find(json["fingerprint"]), std::string::npos);
 }

@@ -15,6 +15,9 @@ TEST(Params, Flagship) {
   EXPECT_EQ(json["muon"], 84'541'440);
   EXPECT_EQ(json["adamw"], 16'812'288);
   EXPECT_EQ(json["kv_bytes_per_token"], 15'360);
+  // 8 bytes for a parameter of Muon, 12 for one of AdamW, and headers.
+  EXPECT_GT(json["checkpoint_bytes"], 878'078'976);
+  EXPECT_LT(json["checkpoint_bytes"], 878'078'976 + 200'000);
   EXPECT_EQ(json["flops_per_token"], 796'866'048);
   EXPECT_EQ(json["nope_layers"], (std::vector<int>{3, 7, 11, 15, 19, 23, 27}));
   EXPECT_NE(stacklab({"params", experiments + "stack-100m.json"}).out.find("101,353,728"), std::string::npos);

@@ -149,7 +149,7 @@ TEST(CheckpointFaults, KilledAtAnyInstant) {
   const TemporaryFolder folder;
   const auto step = make_step(c);
   ASSERT_TRUE(save(folder.path(), c, *step, 1));
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < 200; ++round) {
     int started[2];
     ASSERT_EQ(pipe(started), 0);
     const pid_t child = fork();

@@ -1,5 +1,5 @@
 // trainer.json is data from outside: checked field by field.
-#include "engine/train/trainer_state.h"
+#include "engine/run/trainer_state.h"
 
 #include <gtest/gtest.h>
 

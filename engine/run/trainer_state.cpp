@@ -1,4 +1,4 @@
-#include "engine/train/trainer_state.h"
+#include "engine/run/trainer_state.h"
 
 #include <fmt/core.h>
 

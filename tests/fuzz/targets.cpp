@@ -1,0 +1,234 @@
+#include "tests/fuzz/targets.h"
+
+#include <stdlib.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/base/safetensors.h"
+#include "engine/base/sha256.h"
+#include "engine/base/text.h"
+#include "engine/config/config_io.h"
+#include "engine/data/corpus.h"
+#include "engine/data/cutting.h"
+#include "engine/data/extract.h"
+#include "engine/interop/hf_config.h"
+#include "engine/run/provenance.h"
+#include "engine/run/trainer_state.h"
+#include "engine/store/records.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "engine/tokenizer/tokenizer_json.h"
+
+namespace stacklab::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of this process, for readers that take a path.
+const fs::path& scratch() {
+  static const struct Folder {
+    fs::path path;
+    Folder() {
+      std::string pattern =
+          (fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) / "stacklab-fuzz-XXXXXX";
+      check(::mkdtemp(pattern.data()) != nullptr, "a folder for temporary files");
+      path = pattern;
+    }
+    ~Folder() {
+      std::error_code ignored;
+      fs::remove_all(path, ignored);
+    }
+  } folder;
+  return folder.path;
+}
+
+void put(const fs::path& file, std::string_view bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+void safetensors(std::string_view bytes) {
+  const auto file = Safetensors::parse(std::as_bytes(std::span(bytes)), "fuzz");
+  if (!file) return;
+  std::size_t sum = 0, covered = 0;
+  for (const SafetensorsEntry& e : file->entries()) {
+    for (const std::byte b : e.bytes) sum += static_cast<std::size_t>(b);
+    covered += e.bytes.size();
+    check(e.bytes.size() == static_cast<std::size_t>(e.elements() * bytes_per_element(e.type)), "bytes fit the shape");
+    check(file->find(e.name) == &e, "a tensor is found by its name");
+  }
+  check(covered + 8 <= bytes.size() && sum + 1 > 0, "tensors lie in the file");
+  return true;
+}
+
+void tokenizer_json(std::string_view bytes) {
+  const auto tokenizer = parse_tokenizer(bytes, "fuzz");
+  if (!tokenizer) return;
+  // What was accepted must encode anything, and lose nothing but what its normalisation changes.
+  std::vector<TokenId> ids;
+  for (const std::string_view text : {std::string_view("Hello  world\n\xC3\xA9 \xFF"), bytes.substr(0, 200)}) {
+    ids.clear();
+    if (!tokenizer->encode(text, Specials::as_text, ids)) continue;
+    check(tokenizer->decode(ids).has_value(), "ids of an encoding can be decoded");
+  }
+  return true;
+}
+
+void run_config(std::string_view bytes) {
+  const auto config = parse_config(bytes, "fuzz");
+  if (!config) return;
+  const auto again = parse_config(to_json(*config), "fuzz");
+  check(again && *again == *config, "a config reads back as written");
+  check(config_hash(*again) == config_hash(*config), "and keeps its hash");
+  static_cast<void>(validate(*config));
+  return true;
+}
+
+void hf_config(std::string_view bytes) {
+  const auto config = parse_hf_config(bytes, "fuzz");
+  if (!config) return;
+  RunConfig run;
+  run.model = config->model;
+  check(check_model(run).has_value(), "an accepted model is one");
+  return true;
+}
+
+void trainer_file(std::string_view bytes) {
+  const auto file = parse_trainer_file(bytes, "fuzz");
+  if (!file) return;
+  check(file->state.step >= 0 && file->state.skipped <= file->state.step, "steps are counts");
+  check(parse_trainer_file(to_json(*file), "fuzz").has_value(), "reads back as written");
+  return true;
+}
+
+void provenance(std::string_view bytes) {
+  const auto read = parse_provenance(bytes, "fuzz");
+  if (!read) return;
+  const auto again = parse_provenance(to_json(*read), "fuzz");
+  check(again && *again == *read, "reads back as written");
+  check(differences(*read, *again).empty(), "and does not differ");
+  return true;
+}
+
+// The corpus around the bytes is right: its manifest knows their size and hash.
+void corpus_index(std::string_view bytes) {
+  const fs::path dir = scratch() / "index";
+  fs::create_directories(dir);
+  const std::string documents = "In the beginning\nGod created\n";
+  put(dir / "documents.bin", documents);
+  put(dir / "documents.idx", bytes);
+  static const std::string manifest = [] {
+    const fs::path made = scratch() / "made";
+    DocumentSet set;
+    set.add("In the beginning\n");
+    set.add("God created\n");
+    CorpusInfo info;
+    info.name = "fuzz";
+    check(write_corpus(made, info, set).has_value(), "a corpus to begin with");
+    std::ifstream in(made / "manifest.json", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  }();
+  // The index of the corpus that was made has 24 + 8 * 4 bytes.
+  std::string text = manifest;
+  const std::size_t at = text.find("documents.idx"), size = text.find("\"bytes\"", at),
+                    sum = text.find("\"sha256\"", at);
+  check(at != std::string::npos && size != std::string::npos && sum != std::string::npos, "the manifest has an index");
+  const std::size_t sum_begin = text.find('"', text.find(':', sum)) + 1;
+  text.replace(sum_begin, 64, sha256_hex(bytes));
+  const std::size_t digits = text.find_first_of("0123456789", size), end = text.find_first_not_of("0123456789", digits);
+  text.replace(digits, end - digits, std::to_string(bytes.size()));
+  put(dir / "manifest.json", text);
+  const auto corpus = Corpus::open(dir);
+  if (!corpus) return;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < corpus->size(); ++i) total += corpus->document(i).size();
+  check(total == documents.size(), "documents are the bytes");
+  return true;
+}
+
+void corpus_manifest(std::string_view bytes) {
+  const fs::path dir = scratch() / "manifest";
+  fs::create_directories(dir);
+  put(dir / "manifest.json", bytes);
+  static_cast<void>(Corpus::open(dir));
+  return Corpus::describe(dir).has_value();
+}
+
+void extraction(std::string_view bytes) {
+  if (bytes.empty()) return;
+  // The first byte chooses the cutter.
+  const std::string_view text = bytes.substr(1);
+  Extracted out;
+  switch (static_cast<unsigned char>(bytes[0]) % 6) {
+    case 0:
+      static_cast<void>(chapters_from_verses(text));
+      return;
+    case 1:
+      add_whole(text, out);
+      break;
+    case 2:
+      add_fortunes(text, out);
+      break;
+    case 3:
+      add_dictionary(text, out);
+      break;
+    case 4:
+      if (!add_glosses(text, out)) return false;
+      break;
+    default:
+      add_sections(text, out);
+      break;
+  }
+  check(out.documents.offsets.back() == out.documents.bytes.size(), "documents end where their bytes do");
+  for (std::size_t i = 0; i < out.documents.size(); ++i)
+    check(out.documents.offsets[i] <= out.documents.offsets[i + 1], "documents do not overlap");
+  return true;
+}
+
+void gzip(std::string_view bytes) {
+  const fs::path file = scratch() / "text.gz";
+  put(file, bytes);
+  constexpr std::int64_t limit = 1 << 20;
+  const auto text = read_text(file, limit);
+  if (text) check(std::ssize(*text) <= limit, "a text keeps its limit");
+  return text.has_value();
+}
+
+void spill_line(std::string_view bytes) {
+  bool any = false;
+  for (const std::string& line : split(bytes, '\n')) {
+    const auto record = store::from_json_line(line);
+    if (!record) continue;
+    const auto again = store::from_json_line(store::to_json_line(*record));
+    check(again.has_value(), "a record reads back as written");
+    check(store::to_json_line(*again) == store::to_json_line(*record), "with the same words");
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
+const std::vector<Target>& targets() {
+  static const std::vector<Target> all = {{"safetensors", safetensors, {"golden/malformed/safetensors"}},
+                                          {"tokenizer_json", tokenizer_json, {"golden/malformed/tokenizer"}},
+                                          {"run_config", run_config, {"golden/malformed/config", "../experiments"}},
+                                          {"hf_config", hf_config, {"golden/malformed/config"}},
+                                          {"trainer_file", trainer_file, {}},
+                                          {"provenance", provenance, {}},
+                                          {"corpus_index", corpus_index, {}},
+                                          {"corpus_manifest", corpus_manifest, {}},
+                                          {"extraction", extraction, {}},
+                                          {"gzip", gzip, {}},
+                                          {"spill_line", spill_line, {}}};
+  return all;
+}
+
+void check(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "not so: %s\n", what);
+  std::abort();
+}
+
+}  // namespace stacklab::fuzz
