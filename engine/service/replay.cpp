@@ -138,7 +138,7 @@ Result<Dataset> data_of(const RunConfig& config, const fs::path& workspace,
   const auto coding = coding_named(config.data.tokenizer, workspace);
   if (!coding) return tl::unexpected(coding.error());
   for (const MixturePart& part : *mixture)
-    if (const auto corpus = ensure_corpus(part.corpus, workspace, report, stop); !corpus)
+    if (const auto corpus = ensure_corpus(part.name, workspace, report, stop); !corpus)
       return tl::unexpected(corpus.error());
   return open_run_data(config, *mixture, *coding, workspace, report, stop);
 }

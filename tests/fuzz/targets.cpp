@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -14,6 +15,7 @@
 #include "engine/data/corpus.h"
 #include "engine/data/cutting.h"
 #include "engine/data/extract.h"
+#include "engine/data/shards.h"
 #include "engine/interop/hf_config.h"
 #include "engine/run/provenance.h"
 #include "engine/run/trainer_state.h"
@@ -48,9 +50,9 @@ void put(const fs::path& file, std::string_view bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-void safetensors(std::string_view bytes) {
+bool safetensors(std::string_view bytes) {
   const auto file = Safetensors::parse(std::as_bytes(std::span(bytes)), "fuzz");
-  if (!file) return;
+  if (!file) return false;
   std::size_t sum = 0, covered = 0;
   for (const SafetensorsEntry& e : file->entries()) {
     for (const std::byte b : e.bytes) sum += static_cast<std::size_t>(b);
@@ -62,9 +64,9 @@ void safetensors(std::string_view bytes) {
   return true;
 }
 
-void tokenizer_json(std::string_view bytes) {
+bool tokenizer_json(std::string_view bytes) {
   const auto tokenizer = parse_tokenizer(bytes, "fuzz");
-  if (!tokenizer) return;
+  if (!tokenizer) return false;
   // What was accepted must encode anything, and lose nothing but what its normalisation changes.
   std::vector<TokenId> ids;
   for (const std::string_view text : {std::string_view("Hello  world\n\xC3\xA9 \xFF"), bytes.substr(0, 200)}) {
@@ -75,9 +77,9 @@ void tokenizer_json(std::string_view bytes) {
   return true;
 }
 
-void run_config(std::string_view bytes) {
+bool run_config(std::string_view bytes) {
   const auto config = parse_config(bytes, "fuzz");
-  if (!config) return;
+  if (!config) return false;
   const auto again = parse_config(to_json(*config), "fuzz");
   check(again && *again == *config, "a config reads back as written");
   check(config_hash(*again) == config_hash(*config), "and keeps its hash");
@@ -85,26 +87,26 @@ void run_config(std::string_view bytes) {
   return true;
 }
 
-void hf_config(std::string_view bytes) {
+bool hf_config(std::string_view bytes) {
   const auto config = parse_hf_config(bytes, "fuzz");
-  if (!config) return;
+  if (!config) return false;
   RunConfig run;
   run.model = config->model;
   check(check_model(run).has_value(), "an accepted model is one");
   return true;
 }
 
-void trainer_file(std::string_view bytes) {
+bool trainer_file(std::string_view bytes) {
   const auto file = parse_trainer_file(bytes, "fuzz");
-  if (!file) return;
+  if (!file) return false;
   check(file->state.step >= 0 && file->state.skipped <= file->state.step, "steps are counts");
   check(parse_trainer_file(to_json(*file), "fuzz").has_value(), "reads back as written");
   return true;
 }
 
-void provenance(std::string_view bytes) {
+bool provenance(std::string_view bytes) {
   const auto read = parse_provenance(bytes, "fuzz");
-  if (!read) return;
+  if (!read) return false;
   const auto again = parse_provenance(to_json(*read), "fuzz");
   check(again && *again == *read, "reads back as written");
   check(differences(*read, *again).empty(), "and does not differ");
@@ -112,17 +114,17 @@ void provenance(std::string_view bytes) {
 }
 
 // The corpus around the bytes is right: its manifest knows their size and hash.
-void corpus_index(std::string_view bytes) {
+bool corpus_index(std::string_view bytes) {
   const fs::path dir = scratch() / "index";
   fs::create_directories(dir);
-  const std::string documents = "In the beginning\nGod created\n";
+  const std::string documents = "Once upon a time\na bird sang\n";
   put(dir / "documents.bin", documents);
   put(dir / "documents.idx", bytes);
   static const std::string manifest = [] {
     const fs::path made = scratch() / "made";
     DocumentSet set;
-    set.add("In the beginning\n");
-    set.add("God created\n");
+    set.add("Once upon a time\n");
+    set.add("a bird sang\n");
     CorpusInfo info;
     info.name = "fuzz";
     check(write_corpus(made, info, set).has_value(), "a corpus to begin with");
@@ -140,14 +142,14 @@ void corpus_index(std::string_view bytes) {
   text.replace(digits, end - digits, std::to_string(bytes.size()));
   put(dir / "manifest.json", text);
   const auto corpus = Corpus::open(dir);
-  if (!corpus) return;
+  if (!corpus) return false;
   std::size_t total = 0;
   for (std::size_t i = 0; i < corpus->size(); ++i) total += corpus->document(i).size();
   check(total == documents.size(), "documents are the bytes");
   return true;
 }
 
-void corpus_manifest(std::string_view bytes) {
+bool corpus_manifest(std::string_view bytes) {
   const fs::path dir = scratch() / "manifest";
   fs::create_directories(dir);
   put(dir / "manifest.json", bytes);
@@ -155,15 +157,50 @@ void corpus_manifest(std::string_view bytes) {
   return Corpus::describe(dir).has_value();
 }
 
-void extraction(std::string_view bytes) {
-  if (bytes.empty()) return;
+bool shard_manifest(std::string_view bytes) {
+  const fs::path dir = scratch() / "shards";
+  fs::create_directories(dir);
+  put(dir / "manifest.json", bytes);
+  const auto manifest = read_shard_manifest(dir);
+  if (!manifest) return false;
+  check(write_shard_manifest(dir, *manifest).has_value() && read_shard_manifest(dir), "reads back as written");
+  return true;
+}
+
+// The manifest is right about the file, and repeats what its header says.
+bool shard_file(std::string_view bytes) {
+  const fs::path dir = scratch() / "shard";
+  fs::create_directories(dir);
+  put(dir / "train-00000.bin", bytes);
+  ShardRecord record;
+  record.path = "train-00000.bin";
+  record.bytes = std::ssize(bytes);
+  record.sha256 = sha256_hex(bytes);
+  if (bytes.size() >= 32) {
+    std::memcpy(&record.documents, bytes.data() + 16, 8);
+    std::memcpy(&record.tokens, bytes.data() + 24, 8);
+  }
+  if (record.documents < 0 || record.tokens < 0) return false;  // no manifest says so
+  const auto shard = Shard::open(dir, record, 300, {});
+  if (!shard) return false;
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < shard->size(); ++i) {
+    const TokenDocument document = shard->document(i);
+    for (std::size_t t = 0; t < document.size(); ++t) check(document[t] >= 0 && document[t] < 300, "a token has an id");
+    tokens += static_cast<std::int64_t>(document.size());
+  }
+  check(tokens == shard->tokens(), "documents are the tokens");
+  return true;
+}
+
+bool extraction(std::string_view bytes) {
+  if (bytes.empty()) return false;
   // The first byte chooses the cutter.
   const std::string_view text = bytes.substr(1);
   Extracted out;
   switch (static_cast<unsigned char>(bytes[0]) % 6) {
     case 0:
-      static_cast<void>(chapters_from_verses(text));
-      return;
+      return chapters_from_verses(text).has_value();
     case 1:
       add_whole(text, out);
       break;
@@ -186,7 +223,7 @@ void extraction(std::string_view bytes) {
   return true;
 }
 
-void gzip(std::string_view bytes) {
+bool gzip(std::string_view bytes) {
   const fs::path file = scratch() / "text.gz";
   put(file, bytes);
   constexpr std::int64_t limit = 1 << 20;
@@ -195,7 +232,7 @@ void gzip(std::string_view bytes) {
   return text.has_value();
 }
 
-void spill_line(std::string_view bytes) {
+bool spill_line(std::string_view bytes) {
   bool any = false;
   for (const std::string& line : split(bytes, '\n')) {
     const auto record = store::from_json_line(line);
@@ -219,6 +256,8 @@ const std::vector<Target>& targets() {
                                           {"provenance", provenance, {}},
                                           {"corpus_index", corpus_index, {}},
                                           {"corpus_manifest", corpus_manifest, {}},
+                                          {"shard_manifest", shard_manifest, {}},
+                                          {"shard_file", shard_file, {}},
                                           {"extraction", extraction, {}},
                                           {"gzip", gzip, {}},
                                           {"spill_line", spill_line, {}}};

@@ -14,7 +14,7 @@ namespace stacklab::fuzz {
 
 struct Target {
   std::string name;
-  std::function<void(std::string_view bytes)> run;
+  std::function<bool(std::string_view bytes)> run;  // whether the reader accepted them
   // Folders below tests/, beside tests/fuzz/corpus/<name>, whose files are seeds too.
   std::vector<std::string> seeds;
 };
