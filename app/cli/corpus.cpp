@@ -24,9 +24,11 @@ Status list(Context& context) {
   w.key("corpora");
   w.begin_array();
   for (const CorpusEntry& e : *entries) {
-    const std::string how = "stacklab corpus get " + e.name;
-    rows.push_back({e.name, "about " + format_bytes(static_cast<double>(e.about_bytes)), e.present ? "yes" : "no",
-                    e.licence, e.title, fmt::format("{}  ({} {})", how, e.source, e.from)});
+    const bool own = e.source == "workspace";
+    const std::string how = own ? "" : "stacklab corpus get " + e.name;
+    rows.push_back({e.name, (own ? "" : "about ") + format_bytes(static_cast<double>(e.about_bytes)),
+                    e.present ? "yes" : "no", e.licence, e.title,
+                    own ? e.from : fmt::format("{}  ({} {})", how, e.source, e.from)});
     w.begin_object();
     w.member("name", e.name);
     w.member("title", e.title);

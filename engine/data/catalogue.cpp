@@ -171,6 +171,18 @@ Result<std::vector<CorpusEntry>> corpus_catalogue(const fs::path& workspace) {
     }
     entries.push_back(std::move(entry));
   }
+  // What else is there: one's own, or made with other settings.
+  std::error_code error;
+  std::vector<CorpusEntry> own;
+  for (const auto& folder : fs::directory_iterator(workspace / "data", error)) {
+    const std::string name = folder.path().filename().string();
+    const auto same = [&](const CorpusEntry& entry) { return entry.name == name; };
+    if (!is_corpus_name(name) || std::any_of(entries.begin(), entries.end(), same)) continue;
+    const Result<CorpusInfo> info = Corpus::describe(folder.path());
+    if (info) own.push_back({name, info->title, info->licence, "workspace", info->bytes, true, info->origin});
+  }
+  std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  entries.insert(entries.end(), own.begin(), own.end());
   return entries;
 }
 

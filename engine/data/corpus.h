@@ -35,10 +35,10 @@ struct CorpusEntry {
   std::string name;
   std::string title;
   std::string licence;
-  std::string source;            // "package", "generator" or "url"
+  std::string source;            // "package", "generator" or "url"; "workspace" of what the catalogue does not know
   std::int64_t about_bytes = 0;  // of plain text
   bool present = false;          // already in the workspace
-  std::string from;              // the packages, the generator, or the page of its owners
+  std::string from;              // the packages, the generator, the page of its owners, or the origin
 };
 
 // Something that a corpus was made from: a package (its version, size and SHA-256), or a generator (its settings, and
@@ -149,7 +149,8 @@ Status write_corpus(const std::filesystem::path& dir, const CorpusInfo& info, co
 // The side of a document whose bytes have this SHA-256 (hex): see Corpus::split.
 bool is_held_out(std::string_view sha256, double validation_fraction);
 
-// What can be had, with what is in the workspace already. Errors: the catalogue's file is missing or broken.
+// What can be had, with what is in the workspace already, and what else is in the workspace. Errors: the catalogue's
+// file is missing or broken.
 Result<std::vector<CorpusEntry>> corpus_catalogue(const std::filesystem::path& workspace);
 
 // The licence of the corpus NAME of the workspace, as its owners word it; where they do not, its name.

@@ -124,6 +124,8 @@ TEST(Corpora, ListAndGet) {
   bool kjv = false;
   for (const Json& one : list["corpora"]) kjv |= one["name"] == "kjv" && one["licence"] == "public domain";
   EXPECT_TRUE(kjv) << list;
+  EXPECT_EQ(list["corpora"].back()["name"], "sample");
+  EXPECT_EQ(list["corpora"].back()["source"], "workspace");
 
   const Answer got = workspace({"corpus", "get", "sample", "--json"});
   ASSERT_EQ(got.code, 0) << got.err;

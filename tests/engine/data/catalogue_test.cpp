@@ -61,6 +61,16 @@ TEST(Catalogue, OfTheProgramIsWhole) {
   ASSERT_TRUE(write_corpus(workspace.path() / "data" / "kjv", test_info(), document_set({"x"})));
   const auto with_one = corpus_catalogue(workspace.path());
   for (const CorpusEntry& entry : *with_one) EXPECT_EQ(entry.present, entry.name == "kjv");
+  // One's own comes last; what is no corpus is none.
+  ASSERT_TRUE(write_corpus(workspace.path() / "data" / "diaries", test_info(), document_set({"dear me"})));
+  put_file(workspace.path() / "data" / "notes" / "x.txt", "x");
+  const auto with_own = corpus_catalogue(workspace.path());
+  ASSERT_EQ(with_own->size(), entries->size() + 1);
+  EXPECT_EQ(with_own->back().name, "diaries");
+  EXPECT_EQ(with_own->back().source, "workspace");
+  EXPECT_EQ(with_own->back().from, "a test");
+  EXPECT_EQ(with_own->back().about_bytes, 7);
+  EXPECT_TRUE(with_own->back().present);
 }
 
 TEST(Catalogue, BrokenFilesAreNamed) {
