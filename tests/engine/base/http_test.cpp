@@ -125,7 +125,7 @@ TEST_F(Http, AnotherVersionBeginsAgain) {
   const std::string newer = some_bytes(280'000);
   std::atomic<int> n = 0;
   const HttpServer server([&](const Request& request, const Connection& to) {
-    if (++n == 1) return serve_file(request, to, body_, "\"v1\"", 70'000);
+    if (++n == 1) return serve_file(request, to, body_, "\"v1\"", 290'000);
     serve_file(request, to, newer, "\"v2\"");
   });
   const auto result = get(server);
