@@ -330,7 +330,8 @@ Status TinyWorld::weigh_documents(const std::vector<std::pair<std::string, std::
   auto& all = lexicon_->document_weights;
   for (auto& [kind, weight] : all) weight = 0;
   for (const auto& [kind, weight] : weights) {
-    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == kind; });
+    const auto at =
+        std::find_if(all.begin(), all.end(), [&wanted = kind](const auto& one) { return one.first == wanted; });
     if (at == all.end()) {
       std::vector<std::string> known;
       for (const auto& one : all) known.push_back(one.first);
