@@ -13,6 +13,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // Clang 14 does not find it by itself
 
 Json number(double value) {
   if (std::isfinite(value)) return value;

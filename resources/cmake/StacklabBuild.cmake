@@ -42,7 +42,8 @@ if(STACKLAB_WERROR)
 endif()
 if(STACKLAB_SANITIZE)
   # A finding ends the program, so that a test fails. GCC's guess about uninitialised values is wrong in instrumented code.
-  add_compile_options(-fsanitize=${STACKLAB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+  add_compile_options(-fsanitize=${STACKLAB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+                      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   add_link_options(-fsanitize=${STACKLAB_SANITIZE})
 endif()
 
