@@ -233,6 +233,10 @@ int main(int argc, char** argv) {
   ui::UnixSignals signals_of_the_system;
   QObject::connect(&signals_of_the_system, &ui::UnixSignals::quit_requested, &workbench,
                    &ui::Workbench::close_all_without_asking);
+  // The end of the session does what a signal does.
+  QObject::connect(
+      &app, &QGuiApplication::commitDataRequest, &workbench, [&workbench] { workbench.close_all_without_asking(); },
+      Qt::DirectConnection);
   QObject::connect(&workbench, &ui::Workbench::last_closed, &app, &QCoreApplication::quit, Qt::QueuedConnection);
   ui::MainWindow* window = workbench.open(arguments.workspace);
   if (!arguments.theme.isEmpty()) window->override_theme(ui::theme_mode_from_string(arguments.theme));

@@ -11,6 +11,7 @@
 #include "ui/shell/notice_model.h"
 #include "ui/shell/recents_model.h"
 #include "ui/shell/settings.h"
+#include "ui/shell/status_strip.h"
 
 namespace stacklab::ui {
 namespace {
@@ -134,7 +135,7 @@ TEST(NoticeModel, NewestFirstCountedAndRead) {
   QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::Fatal);
   model.set_quiet_kinds({QStringLiteral("warning")});
   model.add({notice(2), notice(1), notice(2), notice(3, "warning")});
-  EXPECT_EQ(model.rowCount(), 2) << "known ones and quiet kinds are passed over";
+  EXPECT_EQ(model.rowCount(), 2) << "known ones and quiet kinds are not shown";
   EXPECT_EQ(model.unread(), 2);
   EXPECT_EQ(model.at(0).step, 20);
   model.mark_read(1);
@@ -144,6 +145,8 @@ TEST(NoticeModel, NewestFirstCountedAndRead) {
   model.add({notice(4)});
   EXPECT_EQ(model.at(0).step, 40);
   EXPECT_EQ(model.unread(), 2);
+  model.set_quiet_kinds({});
+  EXPECT_EQ(model.rowCount(), 4) << "what came of a quiet kind is there when it is quiet no more";
   model.mark_all_read();
   EXPECT_EQ(model.unread(), 0);
   model.mark_read(0, false);
@@ -185,6 +188,62 @@ TEST(NoticeModel, TheEndOfARunIsTold) {
   before.summary.state = RunState::finished;
   after.summary.state = RunState::finished;
   EXPECT_FALSE(notice_of_change(before, after, 5));
+  JobOutcome outcome;
+  outcome.job = 3;
+  outcome.error = Error{Error::Kind::failed, "the corpus kjv cannot be had", "name another"};
+  ASSERT_TRUE(notice_of_outcome(outcome, 6));
+  EXPECT_TRUE(notice_of_outcome(outcome, 6)->text.contains(QLatin1String("kjv cannot be had")));
+  outcome.run = "0123456789ab";
+  EXPECT_FALSE(notice_of_outcome(outcome, 6)) << "its run tells of it";
+  outcome.run.clear();
+  outcome.error->kind = Error::Kind::stopped;
+  EXPECT_FALSE(notice_of_outcome(outcome, 6));
+}
+
+QString words_of(const QWidget& widget) {
+  QStringList words;
+  for (const QLabel* label : widget.findChildren<QLabel*>())
+    if (!label->isHidden()) words << label->text();
+  return words.join(QLatin1Char('\n'));
+}
+
+TEST(StatusStrip, ShowsTheMachineAndRaisesAlarms) {
+  StatusStrip strip(QStringLiteral("demo"), QStringLiteral("/tmp/demo"));
+  strip.resize(1500, 28);
+  SystemInfo info;
+  info.threads = 8;
+  info.isa = "AVX2";
+  info.memory_free = 5'900'000'000;
+  info.disk_free = 41'200'000'000;
+  strip.show_system(info);
+  for (const char* part : {"CPU, 8 threads, AVX2", "RAM 5.9 GB free", "41.2 GB free"})
+    EXPECT_TRUE(words_of(strip).contains(QLatin1String(part))) << part << words_of(strip).toStdString();
+  EXPECT_FALSE(words_of(strip).contains(QLatin1String("only")));
+  info.gpus = {"A100", "A100"};
+  info.disk_free = 900'000'000;
+  strip.show_system(info);
+  EXPECT_TRUE(words_of(strip).contains(QStringLiteral("2 × A100"))) << words_of(strip).toStdString();
+  EXPECT_TRUE(words_of(strip).contains(QLatin1String("only 900.0 MB free"))) << "said in words, not by colour alone";
+  info.gpus = {"A100", "L4"};
+  strip.show_system(info);
+  EXPECT_TRUE(words_of(strip).contains(QLatin1String("A100 and 1 more")));
+
+  WorkspaceSnapshot snapshot;
+  RunInfo run;
+  run.summary.name = "wide";
+  run.summary.state = RunState::running;
+  run.summary.step = 90;
+  run.summary.total_steps = 250;
+  run.summary.seconds = 90;
+  snapshot.runs = {run};
+  snapshot.wal_bytes = StatusStrip::wal_alarm_bytes;
+  strip.show_snapshot(snapshot);
+  EXPECT_TRUE(words_of(strip).contains(QLatin1String("36 %, 2 min 40 s left"))) << words_of(strip).toStdString();
+  EXPECT_TRUE(words_of(strip).contains(QLatin1String("1 running")));
+  EXPECT_FALSE(words_of(strip).contains(QLatin1String("too large")));
+  ++snapshot.wal_bytes;
+  strip.show_snapshot(snapshot);
+  EXPECT_TRUE(words_of(strip).contains(QLatin1String("WAL 67.0 MB: too large"))) << words_of(strip).toStdString();
 }
 
 TEST(Dropped, KnowsWhatThingsAre) {

@@ -186,6 +186,8 @@ void MainWindow::take_snapshot(const WorkspaceSnapshotPtr& snapshot) {
     for (const RunInfo& run : snapshot->runs)
       if (const auto was = before.find(run.summary.id); was != before.end())
         if (auto notice = notice_of_change(*was->second, run, snapshot->unix_time)) ended.push_back(std::move(*notice));
+    for (std::size_t i = snapshot_->ended.size(); i < snapshot->ended.size(); ++i)
+      if (auto notice = notice_of_outcome(snapshot->ended[i], snapshot->unix_time)) ended.push_back(std::move(*notice));
     notices_->add(std::move(ended));
   }
   snapshot_ = snapshot;

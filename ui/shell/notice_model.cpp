@@ -13,7 +13,11 @@ QString text(const std::string& s) { return QString::fromStdString(s); }
 QString tr(const char* words) { return QCoreApplication::translate("notices", words); }
 }  // namespace
 
-void NoticeModel::set_quiet_kinds(const QStringList& kinds) { quiet_ = kinds; }
+void NoticeModel::set_quiet_kinds(const QStringList& kinds) {
+  if (kinds == quiet_) return;
+  quiet_ = kinds;
+  add(std::exchange(quieted_, {}));
+}
 
 bool NoticeModel::was_read(const Notification& n) const {
   if (read_.contains(n.key)) return true;
@@ -23,7 +27,11 @@ bool NoticeModel::was_read(const Notification& n) const {
 void NoticeModel::add(std::vector<Notification> notices) {
   const int before = unread();
   for (Notification& one : notices) {
-    if (quiet_.contains(one.kind) || known_.contains(one.key)) continue;
+    if (known_.contains(one.key)) continue;
+    if (quiet_.contains(one.kind)) {
+      if (quieted_.size() < most_rows) quieted_.push_back(std::move(one));
+      continue;
+    }
     const auto place =
         std::upper_bound(rows_.begin(), rows_.end(), one,
                          [](const Notification& a, const Notification& b) { return a.unix_time > b.unix_time; });
@@ -165,6 +173,20 @@ std::optional<Notification> notice_of_change(const RunInfo& before, const RunInf
                       s.id,
                       s.step,
                       now};
+}
+
+std::optional<Notification> notice_of_outcome(const JobOutcome& outcome, double now) {
+  if (!outcome.run.empty() || !outcome.error || outcome.error->kind == Error::Kind::stopped) return std::nullopt;
+  Notification notice;
+  notice.key = QStringLiteral("job/%1/%2").arg(outcome.job).arg(static_cast<qint64>(now));
+  notice.kind = QStringLiteral("ended");
+  notice.glyph = Glyph::cross;
+  notice.color = Token::bad;
+  notice.text = outcome.error->kind == Error::Kind::refused
+                    ? tr("A run was refused: %1").arg(text(outcome.error->what))
+                    : tr("A run could not start: %1").arg(text(outcome.error->what));
+  notice.unix_time = now;
+  return notice;
 }
 
 std::vector<std::pair<QString, QString>> notice_kinds() {

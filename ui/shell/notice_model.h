@@ -32,8 +32,9 @@ class NoticeModel : public QAbstractListModel {
 
   using QAbstractListModel::QAbstractListModel;
 
+  // Of quiet kinds nothing is shown; what came of them meanwhile appears when they are no longer quiet.
   void set_quiet_kinds(const QStringList& kinds);
-  void add(std::vector<Notification> notices);  // known keys and quiet kinds are passed over
+  void add(std::vector<Notification> notices);  // known keys are passed over
   int unread() const;
   bool is_unread(int row) const;
   void mark_read(int row, bool read = true);
@@ -53,7 +54,7 @@ class NoticeModel : public QAbstractListModel {
  private:
   bool was_read(const Notification& notice) const;
 
-  std::vector<Notification> rows_;
+  std::vector<Notification> rows_, quieted_;
   QSet<QString> known_, read_, again_unread_;
   QStringList quiet_;
   double read_to_ = 0;  // all up to this time have been read, but those in again_unread_
@@ -62,6 +63,8 @@ class NoticeModel : public QAbstractListModel {
 // Of the store's events; and of a run whose state has changed to one that somebody should know.
 Notification notice_of(const NoticesChunk::Row& row);
 std::optional<Notification> notice_of_change(const RunInfo& before, const RunInfo& after, double now);
+// Of a job that ended before its run had a row to tell of it.
+std::optional<Notification> notice_of_outcome(const JobOutcome& outcome, double now);
 // Kinds of notices with their names, for the settings.
 std::vector<std::pair<QString, QString>> notice_kinds();
 

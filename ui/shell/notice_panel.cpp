@@ -128,7 +128,7 @@ NoticePanel::NoticePanel(NoticeModel* model, QWidget* window) : Popup(window), m
 void NoticePanel::open(QWidget* anchor) {
   update_head();
   const int rows = std::min(model_->rowCount(), most_rows_shown);
-  const int height = rows > 0 ? metrics().control() + 22 + rows * list_->sizeHintForRow(0) : metrics().scaled(140);
+  const int height = rows > 0 ? metrics().control() + 40 + rows * list_->sizeHintForRow(0) : metrics().scaled(140);
   open_below(anchor, QSize(metrics().scaled(420), height), rows > 0 ? static_cast<QWidget*>(list_) : this);
   if (model_->rowCount() > 0 && !list_->currentIndex().isValid()) list_->setCurrentIndex(model_->index(0));
 }

@@ -95,7 +95,9 @@ QFrame* SettingsPage::add_section(const QString& title) {
   grid_->setContentsMargins(12, 10, 12, 10);
   grid_->setHorizontalSpacing(16);
   grid_->setVerticalSpacing(8);
-  grid_->setColumnMinimumWidth(0, metrics().scaled(200));
+  const auto widths = [grid = grid_] { grid->setColumnMinimumWidth(0, metrics().scaled(210)); };
+  widths();
+  connect(&look(), &Look::changed, box_, widths);
   grid_->setColumnStretch(1, 1);
   column_->addWidget(box_);
   column_->addSpacing(12);
