@@ -216,6 +216,7 @@ TEST_F(ShellWindows, InANarrowWindowTheDockIsItsTabs) {
   window->show_page(QStringLiteral("settings"));
   EXPECT_FALSE(rail->isVisible()) << "nothing to inspect here";
   window->show_page(QStringLiteral("monitor"));
+  EXPECT_EQ(rail->findChildren<QAbstractButton*>().size(), buttons.size()) << "made anew, not once more";
   window->resize(1500, 900);
   QCoreApplication::processEvents();
   EXPECT_FALSE(rail->isVisible());

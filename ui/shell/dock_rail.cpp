@@ -55,7 +55,7 @@ DockRail::DockRail(QWidget* parent) : QToolBar(parent) {
 void DockRail::set_tabs(QTabWidget* tabs) {
   if (tabs == tabs_) return;
   tabs_ = tabs;
-  clear();
+  qDeleteAll(actions());  // with their buttons
   buttons_.clear();
   for (int i = 0; tabs && i < tabs->count(); ++i) {
     auto* button = new SideButton(tabs->tabText(i), this);
