@@ -329,6 +329,7 @@ TEST_F(ShellActions, TheCheatSheetNamesEveryKey) {
   ASSERT_NE(sheet, nullptr);
   QStringList words;
   for (const QLabel* label : sheet->findChildren<QLabel*>()) words << label->text();
+  EXPECT_LT(words.indexOf("File"), words.indexOf("View")) << "in the order of the menu bar";
   for (const ActionSet::Entry& entry : window->actions_by_name()->entries()) {
     if (entry.action->shortcut().isEmpty()) continue;
     EXPECT_TRUE(words.contains(plain_text(entry.action->text()))) << entry.id.toStdString();

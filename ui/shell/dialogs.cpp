@@ -90,11 +90,11 @@ constexpr Licence licences[] = {
 
 }  // namespace
 
-QDialog* make_cheat_sheet(const ActionSet& actions, QWidget* parent) {
+QDialog* make_cheat_sheet(const ActionSet& actions, const QStringList& menu_order, QWidget* parent) {
   QDialog* dialog = make_dialog("cheatSheet", tr("Keys and gestures"), parent);
   auto* column = new QVBoxLayout(dialog);
   auto* sheet = new Sheet(tr("Keys and gestures"), dialog);
-  QStringList menus;
+  QStringList menus = menu_order;
   for (const ActionSet::Entry& entry : actions.entries())
     if (!menus.contains(entry.menu)) menus << entry.menu;
   for (const QString& menu : menus) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QDialog>
+#include <QStringList>
 #include <functional>
 
 #include "ui/models/snapshot.h"
@@ -10,8 +11,8 @@ namespace stacklab::ui {
 
 class ActionSet;
 
-// Read off the actions, in the order of their menus.
-QDialog* make_cheat_sheet(const ActionSet& actions, QWidget* parent);
+// Read off the actions, in the order of these menus; others follow.
+QDialog* make_cheat_sheet(const ActionSet& actions, const QStringList& menu_order, QWidget* parent);
 
 // Versions, licences and what can change the bits of a run; info may be null.
 QDialog* make_about(const SystemInfo* info, QWidget* parent);

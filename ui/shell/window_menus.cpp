@@ -103,7 +103,11 @@ void MainWindow::build_actions() {
   add("tools.shortcuts", tools, tr("&Keyboard shortcuts…"), "", [this] { edit_shortcuts(); });
   add("window.new", window, tr("&New window"), "Ctrl+N", [this] { emit window_wanted(); });
   add("window.close", window, tr("&Close window"), "Ctrl+W", [this] { close(); });
-  add("help.keys", help, tr("&Keys and gestures"), "F1", [this] { make_cheat_sheet(*actions_, this)->open(); });
+  add("help.keys", help, tr("&Keys and gestures"), "F1", [this] {
+    QStringList menus;
+    for (const QAction* menu : menuBar()->actions()) menus << menu->text();
+    make_cheat_sheet(*actions_, menus, this)->open();
+  });
   add("help.about", help, tr("&About Stacklab"), "", [this] { make_about(system_.get(), this)->open(); });
   actions_->add_gap(file);
   add("file.quit", file, tr("&Quit"), "Ctrl+Q", [this] {
@@ -288,7 +292,7 @@ std::vector<PaletteItem> MainWindow::palette_items() {
       const QString id = QString::fromStdString(run->summary.id);
       items.push_back({PaletteItem::Kind::run,
                        QStringLiteral("run.") + id,
-                       QString::fromStdString(run->summary.name) + QLatin1Char(' ') + id.left(8),
+                       QString::fromStdString(run->summary.name) + QStringLiteral(" \u200E") + id.left(8),
                        look_of(*run).word,
                        {},
                        true,
