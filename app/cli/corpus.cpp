@@ -236,6 +236,7 @@ Verb corpus_verb() {
             "stacklab corpus licence gcide", of_the_list, show_licence),
       named("remove", "Remove a corpus from the workspace", "stacklab corpus remove gcide --yes",
             "A corpus of the workspace", remove)};
+  verbs.push_back(corpus_add_verb());
   return {"corpus", "Texts to train on", "stacklab corpus list", {}, std::move(verbs), {}, {}};
 }
 

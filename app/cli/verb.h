@@ -53,7 +53,9 @@ struct Verb {
 };
 
 Verb bench_verb();
+Verb corpus_add_verb();
 Verb corpus_verb();
+Verb data_verb();
 Verb doctor_verb();
 Verb params_verb();
 Verb pause_verb();

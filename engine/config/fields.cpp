@@ -106,9 +106,11 @@ void list(List& l, OptimConfig& c) {
 }
 
 void list(List& l, DataConfig& c) {
-  l.add("corpus", c.corpus, "", any_text(), "Name of a corpus in the catalogue or the workspace");
-  l.add("tokenizer", c.tokenizer, "", any_text(), "bytes, or the name of a tokenizer in the workspace");
-  l.add("mixture", c.mixture, "", any_text(), "Weights of several corpora; empty: one corpus");
+  l.add("corpus", c.corpus, "", any_text(),
+        "A corpus of the catalogue or the workspace, or the path of text, a recipe or shards");
+  l.add("tokenizer", c.tokenizer, "", any_text(),
+        "bytes, a tokenizer of the workspace, or the path of a tokenizer.json");
+  l.add("mixture", c.mixture, "", any_text(), "Weights of several corpora, kjv:3,tinyworld:1; empty: one corpus");
   l.add("validation_fraction", c.validation_fraction, "", between(0, 0.9),
         "Share of documents that is held out, chosen by hash");
   l.add("packing", c.packing, "", one_of({"fragment", "truncate", "drop"}),

@@ -22,9 +22,9 @@ constexpr std::size_t open_rows = 512;
 void put_tokens(const TokenDocument& document, std::int64_t length, std::int64_t p, std::int64_t t, std::int64_t n,
                 std::int64_t fragment, MicroBatch& batch) {
   const auto at = [&](std::int64_t i) { return static_cast<std::size_t>(i); };
-  for (std::int64_t i = 0, whole = std::min(n, length - p); i < whole; ++i) batch.ids[at(t + i)] = document[at(p + i)];
-  for (std::int64_t i = 0, next = std::min(n, length - p - 1); i < next; ++i)
-    batch.targets[at(t + i)] = document[at(p + i + 1)];
+  const std::int64_t whole = std::min(n, length - p), next = std::min(n, length - p - 1);
+  if (whole > 0) document.copy(at(p), at(whole), batch.ids.data() + t);
+  if (next > 0) document.copy(at(p + 1), at(next), batch.targets.data() + t);
   for (std::int64_t i = 0; i < n; ++i) batch.positions[at(t + i)] = static_cast<std::int32_t>(t + i - fragment);
 }
 

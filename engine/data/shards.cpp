@@ -56,11 +56,11 @@ std::uint64_t document_hash(std::string_view sha256) {
   return hash;
 }
 
-std::string ShardManifest::corpus_hash() const {
+std::string ShardManifest::training_sha256() const {
   Sha256 hash;
   for (const ShardRecord& shard : shards)
     if (shard.role == ShardRole::train) hash.update(shard.sha256);
-  return hash.hex().substr(0, 16);
+  return hash.hex();
 }
 
 std::int64_t ShardManifest::tokens(ShardRole role) const {

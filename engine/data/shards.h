@@ -66,8 +66,9 @@ struct ShardManifest {
   std::map<std::string, std::int64_t> removed;  // documents that were left out, by reason
   std::vector<ShardRecord> shards;              // in order of path
 
-  // The first 16 hex digits of the SHA-256 over the training shards' hex digests, in order of path.
-  std::string corpus_hash() const;
+  // Over the training shards' hex digests, in order of path.
+  std::string training_sha256() const;
+  std::string corpus_hash() const { return training_sha256().substr(0, 16); }
   std::int64_t tokens(ShardRole role) const;
   std::int64_t documents(ShardRole role) const;
 };
@@ -84,6 +85,15 @@ class TokenDocument {
   std::int32_t operator[](std::size_t i) const {
     if (wide_) return static_cast<std::int32_t>(reinterpret_cast<const std::uint32_t*>(tokens_)[i]);
     return reinterpret_cast<const std::uint16_t*>(tokens_)[i];
+  }
+  // Tokens first .. first + count - 1.
+  void copy(std::size_t first, std::size_t count, std::int32_t* into) const {
+    if (wide_) {
+      std::memcpy(into, tokens_ + 4 * first, 4 * count);
+    } else {
+      const auto* from = reinterpret_cast<const std::uint16_t*>(tokens_) + first;
+      for (std::size_t i = 0; i < count; ++i) into[i] = from[i];
+    }
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
+#include "engine/service/data_builds.h"
 #include "engine/service/model_facts.h"
 #include "engine/service/run_data.h"
 #include "engine/train/checkpoint.h"
@@ -182,6 +183,8 @@ JobOutcome Job::execute() {
   if (!config) return ended(order.stored_run, config.error());
   if (const auto valid = check_launch(*config); !valid) return ended({}, valid.error());
   if (const auto taken_in = take_in_tokenizer(*config, *workspace_); !taken_in) return ended({}, taken_in.error());
+  if (const auto taken_in = take_in_corpus(*config, *workspace_, reporting("text"), stop_.get_token()); !taken_in)
+    return ended({}, taken_in.error());
   RunId id = config_hash(*config);
   change_snapshot([&](JobSnapshot& s) { s.name = config->name; });
 
@@ -267,6 +270,8 @@ Status Job::have_texts(RunConfig& config, RunId& id, const TokenCoding& coding) 
 }
 
 Result<Dataset> Job::data_for(RunConfig& config, RunId& id) {
+  if (names_shards(config.data, *workspace_))
+    return open_named_shards(config, *workspace_, reporting("shards"), stop_.get_token());
   const auto coding = coding_named(config.data.tokenizer, *workspace_);
   if (!coding) return tl::unexpected(coding.error());
   if (Status fits = check_vocabulary(config, *coding); !fits) return tl::unexpected(fits.error());

@@ -10,6 +10,8 @@
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_team.h"
+#include "engine/data/catalogue.h"
+#include "engine/data/import.h"
 #include "engine/data/shard_builder.h"
 #include "engine/tokenizer/tokenizer_json.h"
 
@@ -18,7 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
+bool is_path(const std::string& name, const fs::path& workspace) {
+  std::error_code error;
+  if (name.find('/') != std::string::npos) return true;
+  return name.ends_with(".json") && !fs::exists(workspace / "tokenizers" / name, error);
+}
+
+// What the tokenizer at a path is called: its folder or file, made plain, and the beginning of its hash.
+std::string name_of(const fs::path& path, std::string_view sha256) {
+  fs::path source = path.lexically_normal();
+  if (source.filename() == "tokenizer.json" || source.filename().empty()) source = source.parent_path();
+  return fmt::format("{}-{}", import_name(source), sha256.substr(0, 8));
+}
 
 // What decides which shards come out. Keys in order.
 std::string recipe_of(const CorpusInfo& corpus, const TokenCoding& coding, const DataConfig& data) {
@@ -40,6 +53,12 @@ Result<std::vector<MixturePart>> mixture_of(const DataConfig& data) {
 
 Result<TokenCoding> coding_named(std::string_view name, const fs::path& workspace) {
   if (name == "bytes") return TokenCoding::bytes();
+  if (is_path(std::string(name), workspace)) {
+    Result<Tokenizer> tokenizer = read_tokenizer(fs::path(name));
+    if (!tokenizer) return tl::unexpected(tokenizer.error());
+    const std::string digest = sha256_hex(std::string_view(tokenizer_json(tokenizer->model())));
+    return TokenCoding::of(std::move(*tokenizer), name_of(name, digest));
+  }
   const fs::path folder = workspace / "tokenizers" / name;
   std::error_code error;
   if (!fs::exists(folder, error)) {
@@ -64,20 +83,37 @@ Status check_vocabulary(const RunConfig& config, const TokenCoding& coding) {
                      fmt::format("set it to {}", coding.vocabulary_size()));
 }
 
-Status take_in_tokenizer(RunConfig& config, const fs::path& workspace) {
-  const std::string& named = config.data.tokenizer;
+Result<std::string> take_in_text(const fs::path& input, const ReadOptions& reading, const fs::path& workspace,
+                                 const CorpusProgress& progress, std::stop_token stop) {
+  const Result<std::string> digest = import_sha256({input}, progress, stop);
+  if (!digest) return digest;
+  // Read in another way it is another text.
+  const ReadOptions plain;
+  std::string key = *digest;
+  if (reading.separator != plain.separator || reading.blank_lines || reading.field != plain.field)
+    key = sha256_hex(key + (reading.blank_lines ? "blank" : "") + reading.separator + std::string(1, '\0') +
+                     reading.field);
+  ImportRequest request;
+  request.inputs = {input};
+  request.name = fmt::format("{}-{}", import_name(input), key.substr(0, 8));
+  request.reading = reading;
+  const fs::path folder = workspace / "data" / request.name;
   std::error_code error;
-  if (!is_path(named) || fs::exists(workspace / "tokenizers" / named, error)) return {};
-  Result<Tokenizer> tokenizer = read_tokenizer(named);
+  if (fs::exists(folder, error)) return request.name;
+  const Result<ImportReport> made = import_corpus(workspace, request, progress, stop);
+  // Another process may have been faster: its copy is as good.
+  if (!made && !fs::exists(folder, error)) return tl::unexpected(made.error());
+  return request.name;
+}
+
+Status take_in_tokenizer(RunConfig& config, const fs::path& workspace) {
+  if (!is_path(config.data.tokenizer, workspace)) return {};
+  const fs::path path = config.data.tokenizer;
+  Result<Tokenizer> tokenizer = read_tokenizer(path);
   if (!tokenizer) return tl::unexpected(tokenizer.error());
-  const std::string digest = sha256_hex(std::string_view(tokenizer_json(tokenizer->model())));
-  fs::path source = fs::path(named).lexically_normal();
-  if (source.filename() == "tokenizer.json" || source.filename().empty()) source = source.parent_path();
-  std::string stem = source.stem().string();
-  const auto odd = [](unsigned char c) { return c > 126 || !(std::isalnum(c) || c == '-' || c == '_'); };
-  std::ranges::replace_if(stem, odd, '-');
-  const std::string name = fmt::format("{}-{}", stem.empty() ? "tokenizer" : stem.substr(0, 60), digest.substr(0, 8));
+  const std::string name = name_of(path, sha256_hex(std::string_view(tokenizer_json(tokenizer->model()))));
   const fs::path folder = workspace / "tokenizers" / name;
+  std::error_code error;
   if (!fs::exists(folder, error)) {
     const Status written = write_tokenizer(folder, tokenizer->model(), {});
     // Another process may have been faster: its copy is as good.
@@ -116,6 +152,25 @@ Result<Dataset> open_run_data(const RunConfig& config, const std::vector<Mixture
     parts.push_back({folder, part.weight});
   }
   return Dataset::open(parts, team, progress, stop);
+}
+
+bool names_shards(const DataConfig& data, const fs::path& workspace) {
+  std::error_code error;
+  return data.mixture.empty() && is_corpus_name(data.corpus) &&
+         fs::exists(workspace / "shards" / data.corpus / "manifest.json", error);
+}
+
+Result<Dataset> open_named_shards(const RunConfig& config, const fs::path& workspace, const CorpusProgress& progress,
+                                  std::stop_token stop) {
+  ThreadTeam team(config.run.threads > 0 ? static_cast<int>(config.run.threads) : usable_threads());
+  Result<Dataset> data = Dataset::open({{workspace / "shards" / config.data.corpus, 1}}, team, progress, stop);
+  if (!data) return data;
+  if (data->coding().name() != config.data.tokenizer)
+    return usage_error(fmt::format("data.tokenizer: {}, but the shards {} are of {}", printable(config.data.tokenizer),
+                                   config.data.corpus, data->coding().name()),
+                       fmt::format("set it to {}", data->coding().name()));
+  if (Status fits = check_vocabulary(config, data->coding()); !fits) return tl::unexpected(fits.error());
+  return data;
 }
 
 }  // namespace stacklab

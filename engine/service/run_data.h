@@ -14,6 +14,7 @@
 #include "engine/config/run_config.h"
 #include "engine/data/corpus.h"
 #include "engine/data/dataset.h"
+#include "engine/data/document_reader.h"
 #include "engine/data/token_coding.h"
 
 namespace stacklab {
@@ -21,11 +22,15 @@ namespace stacklab {
 // The corpora that a run reads, with their weights: data.mixture, or data.corpus alone.
 Result<std::vector<MixturePart>> mixture_of(const DataConfig& data);
 
-// "bytes", or a tokenizer of the workspace. Errors: there is none of that name, it is damaged.
+// "bytes", a tokenizer of the workspace, or one at a path. Errors: there is none of that name, it is damaged.
 Result<TokenCoding> coding_named(std::string_view name, const std::filesystem::path& workspace);
 // Refused: a model whose vocabulary does not cover the tokenizer's.
 Status check_vocabulary(const RunConfig& config, const TokenCoding& coding);
 
+// One's own files as a corpus of the workspace, named after them and their bytes: the same text is taken in once.
+Result<std::string> take_in_text(const std::filesystem::path& input, const ReadOptions& reading,
+                                 const std::filesystem::path& workspace, const CorpusProgress& progress,
+                                 std::stop_token stop);
 // A tokenizer that the config names by a path is copied into the workspace, and the config then names the copy: nothing
 // in a workspace leads out of it.
 Status take_in_tokenizer(RunConfig& config, const std::filesystem::path& workspace);
@@ -38,5 +43,11 @@ std::filesystem::path shards_folder(const std::filesystem::path& workspace, cons
 Result<Dataset> open_run_data(const RunConfig& config, const std::vector<MixturePart>& mixture,
                               const TokenCoding& coding, const std::filesystem::path& workspace,
                               const CorpusProgress& progress, std::stop_token stop);
+
+// Whether data.corpus is the name of a folder in <workspace>/shards, made beforehand.
+bool names_shards(const DataConfig& data, const std::filesystem::path& workspace);
+// Opens it. Refused: another tokenizer than the config's.
+Result<Dataset> open_named_shards(const RunConfig& config, const std::filesystem::path& workspace,
+                                  const CorpusProgress& progress, std::stop_token stop);
 
 }  // namespace stacklab

@@ -225,7 +225,7 @@ TEST(Train, PausedAndResumedIsTheSameRun) {
 TEST(Train, Refusals) {
   const Workspace workspace;
   const std::tuple<std::vector<std::string>, int, std::string_view> cases[] = {
-      {{experiments + "stack-100m.json"}, 2, "is not in this build yet"},
+      {{experiments + "stack-100m.json"}, 2, "there is no tokenizer \"bpe-32768\" in the workspace"},
       {{workspace.config(), "--set", "data.corpus=sampel"}, -1, "sample"},
       {{workspace.config(), "--set", "train.tokens=1"}, 2, "train.tokens"},
       {{workspace.config(), "--set", "name=../x"}, 2, "name"},
