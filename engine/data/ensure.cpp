@@ -4,9 +4,10 @@
 #include "engine/base/http.h"
 #include "engine/base/text.h"
 #include "engine/data/catalogue.h"
+#include "engine/data/document_reader.h"
 #include "engine/data/extract.h"
-#include "engine/data/line_files.h"
 #include "engine/data/packages.h"
+#include "engine/data/parquet.h"
 #include "engine/data/tinyworld_corpus.h"
 
 namespace stacklab {
@@ -120,10 +121,16 @@ Result<Made> make_from_urls(const CatalogueItem& item, const UrlSource& source, 
     const std::string& url = source.files[static_cast<std::size_t>(i)].url;
     std::string name = url.substr(url.rfind('/') + 1);
     name = name.substr(0, name.find_first_of("?#"));
-    if (!is_line_file(name)) {
+    const auto kind = kind_of_name(name);
+    if (!kind || *kind == FileKind::text) {
       return failed("corpus \"" + item.name + "\": this program reads no files such as " + name,
                     "convert them to JSON lines, or use another corpus");
     }
+    // Before gigabytes are fetched, not after.
+    if (*kind == FileKind::parquet)
+      if (Status can = parquet_available(); !can) {
+        return failed("corpus \"" + item.name + "\": " + can.error().what, can.error().remedy);
+      }
     files.push_back(workspace / "downloads" / item.name / (std::to_string(i) + "-" + name));
   }
   Made made;
@@ -144,8 +151,19 @@ Result<Made> make_from_urls(const CatalogueItem& item, const UrlSource& source, 
   }
   for (std::int64_t i = 0; i < n; ++i) {
     progress(item.title + ": reading file " + std::to_string(i + 1) + " of " + std::to_string(n), i, n);
-    if (Status added = add_lines(files[static_cast<std::size_t>(i)], source.text, writer, stop); !added)
-      return tl::unexpected(added.error());
+    const fs::path& file = files[static_cast<std::size_t>(i)];
+    ReadOptions reading;
+    reading.field = source.text;
+    const auto take = [&](std::string_view part, bool last) -> Status {
+      if (Status done = writer.append(part); !done || !last) return done;
+      return writer.end_document();
+    };
+    auto read = read_documents(
+        file, *kind_of_name(file), reading, take, [](std::int64_t) {}, stop);
+    if (!read) {
+      if (read.error().kind == Error::Kind::failed) read.error().remedy = "remove the file, to have it fetched again";
+      return tl::unexpected(read.error());
+    }
   }
   made.info.origin = source.page + ", " + std::to_string(n) + " of " + std::to_string(all) + " files";
   made.licence = item.licence + "\nSee " + source.page + "\n";

@@ -6,7 +6,6 @@
 
 #include "engine/base/sha256.h"
 #include "engine/data/catalogue.h"
-#include "engine/data/line_files.h"
 #include "tests/engine/base/http_server.h"
 #include "tests/engine/data/data_testing.h"
 
@@ -58,11 +57,10 @@ class ByUrl : public testing::Test {
 TEST_F(ByUrl, FilesBecomeACorpus) {
   const auto corpus = get(2);
   ASSERT_TRUE(corpus) << corpus.error().message();
-  ASSERT_EQ(corpus->size(), 5u);
+  ASSERT_EQ(corpus->size(), 4u) << "a line without text is no document";
   EXPECT_EQ(text_of(corpus->document(0)), "one\n");
-  EXPECT_EQ(text_of(corpus->document(1)), "");
-  EXPECT_EQ(text_of(corpus->document(2)), "two \xc3\xa9");
-  EXPECT_EQ(text_of(corpus->document(4)), "four");
+  EXPECT_EQ(text_of(corpus->document(1)), "two \xc3\xa9");
+  EXPECT_EQ(text_of(corpus->document(3)), "four");
   EXPECT_EQ(corpus->info().origin, "http://page.example/card, 2 of 3 files");
   ASSERT_EQ(corpus->info().sources.size(), 2u);
   EXPECT_EQ(corpus->info().sources[0].sha256, sha256_hex(std::string_view(plain_)));
@@ -70,7 +68,7 @@ TEST_F(ByUrl, FilesBecomeACorpus) {
   EXPECT_NE(corpus_licence("far", workspace_.path())->find("http://page.example/card"), std::string::npos);
   // Removed and made again, nothing is fetched twice.
   ASSERT_TRUE(remove_corpus("far", workspace_.path()));
-  EXPECT_EQ(get(1)->size(), 3u);
+  EXPECT_EQ(get(1)->size(), 2u);
   EXPECT_EQ(server_.requests().size(), 2u);
 }
 
@@ -78,7 +76,7 @@ TEST_F(ByUrl, WhatBrokeOffGoesOn) {
   cut_ = true;
   const auto corpus = get();
   ASSERT_TRUE(corpus) << corpus.error().message();
-  EXPECT_EQ(corpus->size(), 3u);
+  EXPECT_EQ(corpus->size(), 2u);
   EXPECT_EQ(server_.requests().back().range(), 20u);
 }
 
@@ -93,7 +91,7 @@ TEST_F(ByUrl, FailuresNameThePageAndLeaveNoCorpus) {
   expect(get(4), "1 to 3");
   expect(get(-1), "1 to 3");
   source_.text = "text";
-  expect(get(1), "no text \"text\"");
+  expect(get(1), "has no \"text\"");
   expect(get(1), "0-a.jsonl, line 1");
   source_.text = "content";
   source_.files[0].sha256 = std::string(64, 'b');
@@ -104,33 +102,6 @@ TEST_F(ByUrl, FailuresNameThePageAndLeaveNoCorpus) {
   stop.request_stop();
   source_.files[0] = {server_.url("/fresh.jsonl"), 0, {}};
   EXPECT_EQ(get(1, stop.get_token()).error().kind, Error::Kind::stopped);
-}
-
-TEST(LineFiles, BrokenOnesAreNamed) {
-  const TemporaryFolder folder;
-  const auto lines = [&](const std::string& name, const std::string& bytes) {
-    put_file(folder.path() / name, bytes);
-    Result<CorpusWriter> writer = CorpusWriter::create(folder.path() / "corpus");
-    EXPECT_TRUE(writer);
-    return add_lines(folder.path() / name, "text", *writer, {});
-  };
-  EXPECT_TRUE(lines("a.jsonl", ""));
-  EXPECT_TRUE(lines("a.jsonl", "\n\n"));
-  EXPECT_TRUE(lines("a.jsonl", "{\"text\":\"x\"}"));
-  // Lines longer than what is read at once.
-  EXPECT_TRUE(lines("a.jsonl", "{\"text\":\"" + std::string(3 << 20, 'y') + "\"}\n{\"text\":\"\"}\n"));
-  const std::string whole = gzip("{\"text\":\"" + std::string(1000, 'z') + "\"}\n");
-  for (const auto& [bytes, because] : {std::pair<std::string, const char*>("{\"text\":\"x\"}\n{\"text\":", "line 2"),
-                                       {"[1]\n", "line 1"},
-                                       {"{\"text\":7}\n", "\"text\""},
-                                       {"<!DOCTYPE html>\n", "line 1"},
-                                       {whole.substr(0, whole.size() - 9), "a.jsonl"}}) {
-    const Status status = lines("a.jsonl", bytes);
-    ASSERT_FALSE(status) << because;
-    EXPECT_NE(status.error().what.find(because), std::string::npos) << status.error().what;
-  }
-  for (const char* name : {"a.jsonl", "a.jsonl.gz", "b.json.gz", "c.ndjson"}) EXPECT_TRUE(is_line_file(name));
-  for (const char* name : {"a.parquet", "a.json", "a", "jsonl"}) EXPECT_FALSE(is_line_file(name));
 }
 
 }  // namespace
