@@ -133,6 +133,7 @@ Result<Dataset> data_of(const RunConfig& config, const fs::path& workspace,
   const CorpusProgress report = [&progress](std::string_view detail, std::int64_t done, std::int64_t total) {
     if (progress) progress({"text", std::string(detail), done, total});
   };
+  if (names_shards(config.data, workspace)) return open_named_shards(config, workspace, report, stop);
   const auto mixture = mixture_of(config.data);
   if (!mixture) return tl::unexpected(mixture.error());
   const auto coding = coding_named(config.data.tokenizer, workspace);

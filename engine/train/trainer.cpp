@@ -367,7 +367,7 @@ Result<Provenance> provenance_of(const TrainRequest& request, const Dataset& dat
   if (!backend) return tl::unexpected(backend.error());
   Provenance p = provenance_of_build();
   p.config_hash = config_hash(config);
-  p.corpus = config.data.corpus;
+  p.corpus = config.data.mixture.empty() ? config.data.corpus : config.data.mixture;
   p.corpus_sha256 = data.corpus_hash();
   p.tokenizer = config.data.tokenizer;
   p.tokenizer_sha256 = data.coding().json().empty() ? "" : data.coding().sha256();
