@@ -21,6 +21,7 @@ constexpr std::string_view format_name = "stacklab-shards", shard_magic = "SLSHA
 constexpr std::uint32_t format_version = 1;
 constexpr std::size_t header_bytes = 64, hashed_at_once = std::size_t{1} << 20;
 constexpr std::int64_t largest_manifest = std::int64_t{64} << 20;
+constexpr int deepest_manifest = 64;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 53;
 
 tl::unexpected<Error> bad_file(const fs::path& file, const std::string& why) {
@@ -109,8 +110,16 @@ Result<ShardManifest> read_shard_manifest(const fs::path& dir) {
   const fs::path file = dir / manifest_file;
   Result<std::string> text = read_file(file, largest_manifest);
   if (!text) return tl::unexpected(text.error());
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) return bad_file(file, "is not JSON, or not whole");
+  // What is written out again below, the recipe, is written level by level on the stack: a real one has few.
+  bool deep = false;
+  const Json json = Json::parse(
+      *text,
+      [&deep](int depth, Json::parse_event_t, Json&) {
+        deep |= depth > deepest_manifest;
+        return depth <= deepest_manifest;
+      },
+      /*allow_exceptions=*/false);
+  if (deep || json.is_discarded() || !json.is_object()) return bad_file(file, "is not JSON, or not whole");
   ManifestReader top(json);
   const std::string format = top.text("format");
   const std::int64_t version = top.size("version");
