@@ -55,15 +55,15 @@ int run(const std::vector<std::string>& words) {
   try {
     Common common;
     const std::vector<Argument> everywhere = common_arguments(common);
-    const Verb program{
-        "stacklab",
-        "Stacklab: train, look at and ship small language models",
-        "stacklab train experiments/first-run.json --workspace workspace",
-        {},
-        {bench_verb(), completion_verb(), corpus_verb(), data_verb(), doctor_verb(), params_verb(), pause_verb(),
-         plan_verb(), replay_verb(), resume_verb(), runs_verb(), stop_verb(), tokenizer_verb(), train_verb()},
-        {},
-        {}};
+    const Verb program{"stacklab",
+                       "Stacklab: train, look at and ship small language models",
+                       "stacklab train experiments/first-run.json --workspace workspace",
+                       {},
+                       {bench_verb(), checkpoint_verb(), completion_verb(), corpus_verb(), data_verb(), doctor_verb(),
+                        fork_verb(), params_verb(), pause_verb(), plan_verb(), queue_verb(), replay_verb(), resume_verb(),
+                        runs_verb(), stop_verb(), tokenizer_verb(), train_verb()},
+                       {},
+                       {}};
     if (asks_for_candidates(words)) {
       console.print(to_lines(candidates(program, everywhere, {words.begin() + 2, words.end()})));
       return console.finish() ? 0 : 1;
@@ -73,7 +73,7 @@ int run(const std::vector<std::string>& words) {
     const bool wants_json = parsed ? common.json : std::find(words.begin(), words.end(), "--json") != words.end();
     const bool plain = parsed && (parsed->help || parsed->version);
     console.configure(wants_json && !plain, common.quiet);
-    Context context{common, console};
+    Context context{common, console, words};
     Status done = parsed ? act(*parsed, everywhere, context) : Status(tl::unexpected(parsed.error()));
     if (done) done = console.finish();
     if (done) return 0;

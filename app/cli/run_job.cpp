@@ -44,31 +44,6 @@ class Figures {
   std::string text_;
 };
 
-// Follows a job to its end. Ctrl-C asks it to stop, once.
-JobOutcome follow(JobService& service, std::int64_t job, const std::string& name, std::int64_t max_steps,
-                  Console& console) {
-  const StopSignals signals;
-  ProgressDisplay display(name, console.quiet());
-  Figures figures(service);
-  std::string beside;
-  bool asked = false;
-  for (int look = 0;; ++look) {
-    if (std::optional<JobOutcome> outcome = service.wait(job, look_every)) return *outcome;
-    if (StopSignals::requested() && !asked) {
-      asked = true;
-      service.stop_job(job);
-      console.note("Stopping: the step is finished and a checkpoint written. Ctrl-C again ends at once.");
-    }
-    for (const std::shared_ptr<const JobSnapshot>& snapshot : service.jobs()) {
-      if (snapshot->job != job) continue;
-      if (look % reads_every == 0) beside = figures.of(snapshot->run);
-      Progress shown = snapshot->progress;
-      if (shown.phase == "training" && max_steps > 0) shown.total = std::min(shown.total, max_steps);
-      display.show(shown, beside);
-    }
-  }
-}
-
 struct Stored {
   std::string name;
   RunId id;
@@ -169,11 +144,60 @@ Status check_trace_place(const fs::path& file) {
   return begin == trace_beginning ? Status() : refusal("exists and is no trace");
 }
 
+// The same words without --detach, in a process of its own.
+Status detach(Context& context, const RunConfig& config) {
+  std::vector<std::string> words = context.words;
+  std::erase(words, "--detach");
+  const StopSignals signals;
+  const Result<DetachedRun> run =
+      start_detached(workspace_of(context.common), config, words, [] { return StopSignals::requested(); });
+  if (!run) return tl::unexpected(run.error());
+  context.console.print(
+      fmt::format("{} ({}) is {} in process {}, which needs no terminal. Its output is in {}\n"
+                  "Stop it with: stacklab stop {}\n",
+                  run->name, run->run, to_string(run->state), run->process, run->log.string(), run->run));
+  JsonWriter w(2);
+  w.begin_object();
+  w.member("run", run->run);
+  w.member("name", run->name);
+  w.member("state", to_string(run->state));
+  w.member("process", run->process);
+  w.member("log", run->log.string());
+  w.end_object();
+  context.console.print_json(w.text());
+  return {};
+}
+
 }  // namespace
+
+JobOutcome follow(JobService& service, std::int64_t job, const std::string& name, std::int64_t max_steps,
+                  Console& console) {
+  const StopSignals signals("Ended at once: the steps since the last checkpoint are lost.\n");
+  ProgressDisplay display(name, console.quiet());
+  Figures figures(service);
+  std::string beside;
+  bool asked = false;
+  for (int look = 0;; ++look) {
+    if (std::optional<JobOutcome> outcome = service.wait(job, look_every)) return *outcome;
+    if (StopSignals::requested() && !asked) {
+      asked = true;
+      service.stop_job(job);
+      console.note("Stopping: the step is finished and a checkpoint written. Ctrl-C again ends at once.");
+    }
+    for (const std::shared_ptr<const JobSnapshot>& snapshot : service.jobs()) {
+      if (snapshot->job != job) continue;
+      if (look % reads_every == 0) beside = figures.of(snapshot->run);
+      Progress shown = snapshot->progress;
+      if (shown.phase == "training" && max_steps > 0) shown.total = std::min(shown.total, max_steps);
+      display.show(shown, beside);
+    }
+  }
+}
 
 std::vector<Argument> job_arguments(JobOptions& options) {
   return {
       {"--max-steps", "N", "Stop after this many steps of the run in all; --resume goes on", &options.max_steps},
+      {"--detach", "", "In a process of its own, which goes on when this terminal closes", &options.detach},
       {"--trace", "FILE", "Write what every operation of a few steps cost, for ui.perfetto.dev", &options.trace},
       {"--trace-steps", "N", "How many steps (default: 3, from the second one of this process)", &options.trace_steps}};
 }
@@ -187,9 +211,12 @@ Status run_job(Context& context, const RunConfig& config, bool resume, const Job
     return usage_error(fmt::format("--trace-steps: {} is less than one step", *options.trace_steps));
   if (Status place = check_trace_place(options.trace); !place) return place;
 
+  if (options.detach) return detach(context, config);
+
   Result<std::unique_ptr<JobService>> service = JobService::open(workspace_of(context.common));
   if (!service) return tl::unexpected(service.error());
   SubmitOptions submit;
+  submit.detached = is_detached_process();
   submit.resume = resume;
   submit.max_steps = options.max_steps.value_or(0);
   submit.fallback_corpus = options.fallback_corpus;
@@ -199,7 +226,9 @@ Status run_job(Context& context, const RunConfig& config, bool resume, const Job
   const JobOutcome outcome = follow(**service, job, config.name, submit.max_steps, console);
   const Stored run = stored_run(**service, outcome, config);
 
-  const bool ended_in_order = !outcome.error || outcome.error->kind == Error::Kind::stopped;
+  // A budget that is spent ends a run in order, too.
+  const bool ended_in_order =
+      !outcome.error || outcome.error->kind == Error::Kind::stopped || outcome.state == RunState::paused;
   if (!run.id.empty() && ended_in_order) {
     if (outcome.already_finished)
       console.print("This run is already finished; nothing was done.\n");

@@ -17,10 +17,15 @@ struct JobOptions {
   std::string trace;
   std::optional<std::int64_t> trace_steps;
   std::string fallback_corpus;
+  bool detach = false;
 };
 
 // All but the fallback.
 std::vector<Argument> job_arguments(JobOptions& options);
+
+// Follows a job to its end, with a bar on a terminal. Ctrl-C asks it to stop, once.
+JobOutcome follow(JobService& service, std::int64_t job, const std::string& name, std::int64_t max_steps,
+                  Console& console);
 
 // Until the run ends, is stopped or fails; prints what came of it.
 Status run_job(Context& context, const RunConfig& config, bool resume, const JobOptions& options);

@@ -7,6 +7,7 @@
 
 #include "app/cli/common.h"
 #include "app/cli/console.h"
+#include "app/cli/run_edits.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/text.h"
 #include "engine/service/job_service.h"
@@ -19,7 +20,13 @@ constexpr std::int64_t page = 20'000;  // points per short transaction
 struct Options {
   std::string run;
   std::string out;
+};
+
+struct ListOptions {
+  bool archived = false, deleted = false, descending = false;
+  std::string sort = "number";
   std::string filter;
+  std::optional<std::int64_t> limit, offset;
 };
 
 // Local time, "2025-01-31 14:05"; "–" when it has not happened.
@@ -52,7 +59,21 @@ void write_summary(JsonWriter& w, const RunSummary& run, const std::vector<std::
     w.value(run.finished);
   else
     w.null();
+  w.member("config_hash", run.id);
   w.member("commit", run.commit);
+  w.member("dirty", run.dirty);
+  w.member("tokenizer", run.tokenizer);
+  w.key("tags");
+  w.begin_array();
+  for (const std::string& tag : run.tags) w.value(tag);
+  w.end_array();
+  w.member("note", run.note);
+  w.member("archived", run.archived > 0);
+  w.member("deleted", run.deleted > 0);
+  w.member("parent", run.parent);
+  w.member("fork_step", run.fork_step);
+  w.member("detached", run.detached);
+  w.member("open_alerts", run.open_alerts);
   w.member("corpus_sha256", run.corpus_sha256);
   w.member("folder", "runs/" + run.folder);
   w.key("metrics");
@@ -78,15 +99,27 @@ Result<std::vector<std::pair<std::string, double>>> latest(StoreReader& reader, 
   return values;
 }
 
-Status list(Context& context, const Options& options) {
+// A filter that says is:archived or is:deleted means those; else they are out of sight.
+Result<RunQuery> query_of(const ListOptions& options) {
   RunQuery query;
   auto filter = parse_run_filter(options.filter);
   if (!filter) return tl::unexpected(to_error(filter.error(), options.filter));
   query.filter = std::move(*filter);
-  query.archived = query.deleted = query.filter.matches_all();
+  query.archived = options.archived;
+  query.deleted = options.deleted;
+  query.order = options.sort;
+  query.descending = options.descending;
+  query.limit = options.limit.value_or(-1);
+  query.offset = options.offset.value_or(0);
+  return query;
+}
+
+Status list(Context& context, const ListOptions& options) {
+  const Result<RunQuery> query = query_of(options);
+  if (!query) return tl::unexpected(query.error());
   Result<std::unique_ptr<StoreReader>> reader = JobService::open_reader(workspace_of(context.common));
   if (!reader) return tl::unexpected(reader.error());
-  const Result<std::vector<RunSummary>> runs = (*reader)->runs(query);
+  const Result<std::vector<RunSummary>> runs = (*reader)->runs(*query);
   if (!runs) return tl::unexpected(runs.error());
   std::vector<std::vector<std::string>> rows = {{"id", "name", "state", "step", "of", "loss", "validation", "created"}};
   JsonWriter w(2);
@@ -141,9 +174,15 @@ Status show(Context& context, const Options& options) {
   line("commit", run.commit);
   line("corpus", run.corpus_sha256);
   line("folder", (workspace_of(context.common) / "runs" / run.folder).string());
+  if (!run.parent.empty()) line("forked from", fmt::format("{} after step {}", run.parent, run.fork_step));
+  if (!run.tags.empty()) line("tags", fmt::format("{}", fmt::join(run.tags, ", ")));
+  if (!run.note.empty()) line("note", run.note);
   for (const RunEventRow& row : *events)
-    text += fmt::format("{}  step {:>6}  {:<10}  {}\n", time_text(row.unix_time), row.event.step,
-                        to_string(row.event.kind), row.event.text);
+    text += fmt::format("{}  step {:>6}  {:<10}  {}{}\n", time_text(row.unix_time), row.event.step,
+                        to_string(row.event.kind), row.event.text,
+                        !row.event.is_alert() ? ""
+                        : row.resolved > 0    ? fmt::format(" [alert, over at step {}]", row.resolved_step)
+                                              : " [alert, open]");
   context.console.print(text);
 
   JsonWriter w(2);
@@ -167,6 +206,11 @@ Status show(Context& context, const Options& options) {
     w.member("step", row.event.step);
     w.member("kind", to_string(row.event.kind));
     w.member("text", row.event.text);
+    if (row.event.is_alert()) {
+      w.member("severity", to_string(row.event.severity));
+      w.member("open", row.resolved <= 0);
+      w.member("resolved_step", row.resolved_step);
+    }
     w.end_object();
   }
   w.end_array();
@@ -281,18 +325,26 @@ Status export_run(Context& context, const Options& options) {
 Verb runs_verb() {
   const auto options = std::make_shared<Options>();
   const Argument run{"ID", "", "A run's id, the start of one, or its name", &options->run, true};
+  const auto listed = std::make_shared<ListOptions>();
   Verb list_verb{
       "list",
-      "Every run of the workspace with its state and last losses",
-      "stacklab runs list\n  stacklab runs list --filter \"lr > 1e-4 and tag:ablation and not state:failed\"",
-      {{"--filter", "TEXT", "Only runs that this holds for", &options->filter}},
+      "The runs of the workspace with their state and last losses",
+      "stacklab runs list --filter \"lr > 1e-4 and tag:ablation and not state:failed\" --sort val_loss",
+      {{"--filter", "TEXT", "Only runs that this holds for", &listed->filter},
+       {"--archived", "", "Archived ones too", &listed->archived},
+       {"--deleted", "", "Those in the trash too", &listed->deleted},
+       {"--sort", "KEY", "By this column, config key or metric (default: number, the order of creation)",
+        &listed->sort},
+       {"--descending", "", "The largest first", &listed->descending},
+       {"--limit", "N", "At most so many", &listed->limit},
+       {"--offset", "N", "Leave out the first", &listed->offset}},
       {},
-      [options](Context& context) { return list(context, *options); },
+      [listed](Context& context) { return list(context, *listed); },
       "A filter compares columns (loss, val_loss, lr, step, tokens, state, tag, note, created, ...), keys of "
       "the config\n(optim.adam_lr, or n_layers alone) and metrics (metric.grad_norm) with values: = != < <= > "
       ">= and : for \"contains\".\nWords alone are looked for in names and notes. and, or, not, ( ) and "
       "\"quotes\" as one expects; loss = nan finds\nruns that diverged, is:archived those that are put "
-      "away."};
+      "away. Of what is sorted, runs without a value come last."};
   Verb show_verb{"show",
                  "One run: state, losses, facts, events",
                  "stacklab runs show first-run",
@@ -307,13 +359,9 @@ Verb runs_verb() {
                    {},
                    [options](Context& context) { return export_run(context, *options); },
                    {}};
-  return {"runs",
-          "What was trained",
-          "stacklab runs list",
-          {},
-          {std::move(list_verb), std::move(show_verb), std::move(export_verb)},
-          {},
-          {}};
+  std::vector<Verb> verbs = {std::move(list_verb), std::move(show_verb), std::move(export_verb)};
+  for (Verb& verb : run_edit_verbs()) verbs.push_back(std::move(verb));
+  return {"runs", "What was trained", "stacklab runs list", {}, std::move(verbs), {}, {}};
 }
 
 }  // namespace stacklab::cli

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,10 +13,14 @@ namespace stacklab::cli {
 namespace {
 
 std::atomic<int> received{0};
+std::atomic<const char*> lost_text{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
 
 void on_signal(int number) {
   if (received.fetch_add(1) == 0) return;
+  if (const char* text = lost_text.load()) {
+    [[maybe_unused]] const ssize_t n = ::write(2, text, ::strlen(text));
+  }
   ::signal(number, SIG_DFL);
   ::raise(number);  // delivered when the handler returns
 }
@@ -45,7 +50,8 @@ void prepare_process() {
   ignore_file_size_signal();
 }
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(const char* lost) {
+  lost_text = lost;
   handle(SIGINT, on_signal);
   handle(SIGTERM, on_signal);
   if (!ignored(SIGHUP)) handle(SIGHUP, on_signal);  // under nohup it stays ignored

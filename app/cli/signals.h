@@ -11,7 +11,8 @@ void prepare_process();
 // lives.
 class StopSignals {
  public:
-  StopSignals();
+  // lost: one line, with its end, that the second one prints.
+  explicit StopSignals(const char* lost = nullptr);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

@@ -1,6 +1,7 @@
 // Steering runs, whatever process trains them: through the store, which every running job looks at with its heartbeat.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "app/cli/run_job.h"
 #include "app/cli/signals.h"
 #include "engine/base/text.h"
+#include "engine/config/config_io.h"
 #include "engine/service/job_service.h"
 
 namespace stacklab::cli {
@@ -34,7 +36,27 @@ void report(Context& context, const RunSummary& run, RunState state, const std::
   context.console.print_json(w.text());
 }
 
-Status stop(Context& context, const Options& options) {
+Result<RunSummary> find_run(Context& context, const std::string& wanted) {
+  Result<std::unique_ptr<StoreReader>> reader = JobService::open_reader(workspace_of(context.common));
+  if (!reader) return tl::unexpected(reader.error());
+  return (*reader)->run(wanted);
+}
+
+// The last checkpoint that a run is known to have.
+std::int64_t last_checkpoint(StoreReader& reader, const RunId& run) {
+  std::int64_t step = 0;
+  for (std::int64_t after = 0;;) {
+    const auto events = reader.events(run, after, 1000);
+    if (!events || events->empty()) return step;
+    after = events->back().id;
+    for (const RunEventRow& row : *events)
+      if (row.event.kind == RunEvent::Kind::checkpoint && !row.event.is_alert()) step = std::max(step, row.event.step);
+  }
+}
+
+enum class Asked { stop, pause, checkpoint };
+
+Status ask(Context& context, const Options& options, Asked asked) {
   const std::filesystem::path workspace = workspace_of(context.common);
   Result<std::unique_ptr<StoreReader>> reader = JobService::open_reader(workspace);
   if (!reader) return tl::unexpected(reader.error());
@@ -45,26 +67,40 @@ Status stop(Context& context, const Options& options) {
            fmt::format("{} ({}) is not running: it is {}", run->name, run->id, to_string(run->state)));
     return {};
   }
+  const std::int64_t before = asked == Asked::checkpoint ? last_checkpoint(**reader, run->id) : 0;
   {
     Result<std::unique_ptr<JobService>> service = JobService::open(workspace);
     if (!service) return tl::unexpected(service.error());
-    (*service)->stop(run->id);
+    if (asked == Asked::checkpoint)
+      (*service)->checkpoint(run->id);
+    else if (asked == Asked::pause)
+      (*service)->pause(run->id);
+    else
+      (*service)->stop(run->id);
   }
   if (!options.wait) {
-    report(context, *run, RunState::stopping,
-           fmt::format("{} ({}) was asked to stop: it finishes its step, writes a checkpoint and ends", run->name,
-                       run->id));
+    const char* what = asked == Asked::checkpoint ? "was asked for a checkpoint: it writes one after its step"
+                       : asked == Asked::pause
+                           ? "was asked to pause: it finishes its step, writes a checkpoint and waits in the queue"
+                           : "was asked to stop: it finishes its step, writes a checkpoint and ends";
+    report(context, *run, asked == Asked::checkpoint ? run->state : RunState::stopping,
+           fmt::format("{} ({}) {}", run->name, run->id, what));
     return {};
   }
   const StopSignals signals;
-  while (is_active(run->state)) {
-    if (StopSignals::requested()) return stopped("no longer waiting; the run was asked to stop all the same");
+  std::int64_t checkpoint = before;
+  while (is_active(run->state) && (asked != Asked::checkpoint || checkpoint == before)) {
+    if (StopSignals::requested()) return stopped("no longer waiting; the run was asked all the same");
     std::this_thread::sleep_for(look_every);
     run = (*reader)->run(run->id);
     if (!run) return tl::unexpected(run.error());
+    if (asked == Asked::checkpoint) checkpoint = last_checkpoint(**reader, run->id);
   }
   report(context, *run, run->state,
-         fmt::format("{} ({}) is {} at step {}", run->name, run->id, to_string(run->state), format_integer(run->step)));
+         asked == Asked::checkpoint && checkpoint > before
+             ? fmt::format("{} ({}) has a checkpoint of step {}", run->name, run->id, format_integer(checkpoint))
+             : fmt::format("{} ({}) is {} at step {}", run->name, run->id, to_string(run->state),
+                           format_integer(run->step)));
   return {};
 }
 
@@ -80,24 +116,90 @@ Status resume(Context& context, const ResumeOptions& options) {
   return run_job(context, run->config, true, options.job);
 }
 
-Verb stopping_verb(const std::string& name, const std::string& summary) {
+struct ForkOptions {
+  std::string run, name;
+  std::optional<std::int64_t> at;
+  bool start = false;
+  JobOptions job;
+};
+
+Status fork(Context& context, const ForkOptions& options) {
+  const Result<RunSummary> parent = find_run(context, options.run);
+  if (!parent) return tl::unexpected(parent.error());
+  Result<RunConfig> config = parse_config(parent->config_json, fmt::format("the stored config of run {}", parent->id));
+  if (!config) return tl::unexpected(config.error());
+  if (Status s = apply_common(*config, context.common); !s) return s;
+  if (!options.name.empty()) config->name = options.name;
+  RunId id;
+  {
+    Result<std::unique_ptr<JobService>> service = JobService::open(workspace_of(context.common));
+    if (!service) return tl::unexpected(service.error());
+    const Result<RunId> made = (*service)->fork(parent->id, *options.at, *config);
+    if (!made) return tl::unexpected(made.error());
+    id = *made;
+  }
+  const Result<RunSummary> made = find_run(context, id);
+  if (!made) return tl::unexpected(made.error());
+  if (!options.start) {
+    report(context, *made, made->state,
+           fmt::format("{} ({}) goes on from step {} of {}. Train it with: stacklab resume {}", made->name, made->id,
+                       format_integer(*options.at), parent->name, made->id));
+    return {};
+  }
+  config = parse_config(made->config_json, "the fork's config");
+  if (!config) return tl::unexpected(config.error());
+  return run_job(context, *config, true, options.job);
+}
+
+Argument run_argument(std::string& target) {
+  return {"RUN", "", "A run's id, the start of one, or its name", &target, true};
+}
+
+Verb asking_verb(const std::string& name, const std::string& summary, Asked asked, const std::string& details) {
   const auto options = std::make_shared<Options>();
   return {name,
           summary,
           fmt::format("stacklab {} first-run --wait", name),
-          {{"RUN", "", "A run's id, the start of one, or its name", &options->run, true},
-           {"--wait", "", "Until the run has ended", &options->wait}},
+          {run_argument(options->run), {"--wait", "", "Until it is done", &options->wait}},
           {},
-          [options](Context& context) { return stop(context, *options); },
-          "The run may be trained by any process, a window too. It finishes its step, writes a checkpoint and reads\n"
-          "paused; stacklab resume goes on as if nothing had been. stop and pause are the same."};
+          [options, asked](Context& context) { return ask(context, *options, asked); },
+          details};
 }
 
 }  // namespace
 
-Verb stop_verb() { return stopping_verb("stop", "Ask a run to finish its step, write a checkpoint and end"); }
+Verb stop_verb() {
+  return asking_verb(
+      "stop", "Ask a run to finish its step, write a checkpoint and end", Asked::stop,
+      "The run may be trained by any process, a window too. It reads paused, \"stopped at step N\", and\n"
+      "leaves the queue; nothing is lost, and stacklab resume goes on with it whenever you like.");
+}
 Verb pause_verb() {
-  return stopping_verb("pause", "Ask a run to finish its step and write a checkpoint, to go on later");
+  return asking_verb("pause", "Ask a run to finish its step, write a checkpoint and wait", Asked::pause,
+                     "As stop, but the run keeps its place: it waits at the head of the queue, from where\n"
+                     "stacklab queue run, or stacklab resume, goes on as if nothing had been.");
+}
+Verb checkpoint_verb() {
+  return asking_verb("checkpoint", "Ask a run for a checkpoint now; it goes on", Asked::checkpoint,
+                     "It is written after the step at hand, besides those of run.checkpoint_every, and kept by the\n"
+                     "same rule (run.keep_last, run.keep_milestones).");
+}
+
+Verb fork_verb() {
+  const auto options = std::make_shared<ForkOptions>();
+  std::vector<Argument> arguments = {run_argument(options->run),
+                                     {"--at", "STEP", "A step of which the run has a checkpoint", &options->at, true},
+                                     {"--name", "NAME", "What to call it (default: RUN-atSTEP)", &options->name},
+                                     {"--start", "", "Train it at once, in this process", &options->start}};
+  for (Argument& argument : job_arguments(options->job)) arguments.push_back(std::move(argument));
+  return {"fork",
+          "Make a new run that goes on from a checkpoint of another",
+          "stacklab fork first-run --at 600 --set optim.adam_lr=3e-4 --name cooler --start",
+          std::move(arguments),
+          {},
+          [options](Context& context) { return fork(context, *options); },
+          "The fork is a run of its own, with its own id even when nothing else changes; its curves begin after STEP.\n"
+          "Keys that shape the model or its checkpoint, and train.batch_tokens, stay as they are."};
 }
 
 Verb resume_verb() {

@@ -39,6 +39,7 @@ struct Common {
 struct Context {
   const Common& common;
   Console& console;
+  const std::vector<std::string>& words;  // of the command line, without the program's name
 };
 
 // A verb either does something or has verbs below it.
@@ -53,13 +54,16 @@ struct Verb {
 };
 
 Verb bench_verb();
+Verb checkpoint_verb();
 Verb corpus_add_verb();
 Verb corpus_verb();
 Verb data_verb();
 Verb doctor_verb();
+Verb fork_verb();
 Verb params_verb();
 Verb pause_verb();
 Verb plan_verb();
+Verb queue_verb();
 Verb replay_verb();
 Verb resume_verb();
 Verb runs_verb();

@@ -91,7 +91,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 // 0 or the error number.
-int spawn(const ProcessOptions& options, int output, int errors, pid_t& pid) {
+int spawn(const ProcessOptions& options, int output, int errors, bool session, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -108,7 +108,8 @@ int spawn(const ProcessOptions& options, int output, int errors, pid_t& pid) {
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int own = session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
+  posix_spawnattr_setflags(&attributes, static_cast<short>(own | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
 
   std::vector<std::string> arguments = options.arguments;
   std::vector<std::string> environment = merged_environment(options.environment);
@@ -131,6 +132,18 @@ std::optional<int> reap(pid_t pid) {
 
 }  // namespace
 
+std::optional<int> reap_process(int pid) { return reap(pid); }
+
+Result<int> start_process(const ProcessOptions& options, const std::filesystem::path& log) {
+  if (options.arguments.empty() || options.arguments[0].empty()) return failed("no program to run was named");
+  const Descriptor out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (out.get() < 0) return failed(fmt::format("cannot write {}: {}", log.string(), std::strerror(errno)));
+  pid_t pid = -1;
+  if (const int code = spawn(options, out.get(), out.get(), true, pid); code != 0)
+    return failed(fmt::format("cannot run {}: {}", options.arguments[0], std::strerror(code)));
+  return static_cast<int>(pid);
+}
+
 Result<ProcessResult> run_process(const ProcessOptions& options, std::stop_token stop) {
   if (options.arguments.empty() || options.arguments[0].empty()) return failed("no program to run was named");
   const std::string& program = options.arguments[0];
@@ -143,7 +156,7 @@ Result<ProcessResult> run_process(const ProcessOptions& options, std::stop_token
                   "too many files are open: see ulimit -n");
 
   pid_t pid = -1;
-  if (const int code = spawn(options, output->write.get(), errors->write.get(), pid); code != 0) {
+  if (const int code = spawn(options, output->write.get(), errors->write.get(), false, pid); code != 0) {
     // The same error number stands for a missing program and for a missing folder.
     if (code == ENOENT && !options.folder.empty() && !std::filesystem::is_directory(options.folder))
       return failed(fmt::format("cannot run {} in {}: there is no such folder", program, options.folder.string()));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -32,5 +33,11 @@ struct ProcessResult {
 // Waits for the program to end; a non-zero exit code is a result. Its standard input is empty. Errors: it cannot be
 // started, timeout, stop: then its whole process group is ended, first politely.
 Result<ProcessResult> run_process(const ProcessOptions& options, std::stop_token stop = {});
+
+// Starts the program as leader of a session of its own and does not wait: neither a closing terminal nor the end of
+// this process ends it. What it says goes to the end of the log. Returns its number. Limit and timeout do not count.
+Result<int> start_process(const ProcessOptions& options, const std::filesystem::path& log);
+// The exit code of a child that has ended; 128 + signal when one ended it.
+std::optional<int> reap_process(int pid);
 
 }  // namespace stacklab

@@ -124,6 +124,8 @@ void list(List& l, TrainConfig& c) {
   l.add("seq_len", c.seq_len, "tokens", between(2, most_positions), "Length of a packed row");
   l.add("precision", c.precision, "", one_of({"fp32", "bf16", "fp64"}),
         "Of parameters and products; fp64 on the reference only");
+  l.add("parent", c.parent, "", any_text(), "Of a fork: the run and step that it goes on from, 0123456789ab@400")
+      .added_later = true;
 }
 
 void list(List& l, BudgetConfig& c) {

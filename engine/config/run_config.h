@@ -75,6 +75,7 @@ struct TrainConfig {
   std::int64_t batch_tokens = 4096;  // of one update, over all micro-batches
   std::int64_t seq_len = 256;
   std::string precision = "fp32";  // fp32, bf16, fp64 (reference only)
+  std::string parent;              // of a fork: "<run>@<step>" that it goes on from
 
   bool operator==(const TrainConfig&) const = default;
 };

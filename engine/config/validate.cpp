@@ -69,6 +69,28 @@ Status check_run(const RunConfig& config) {
   return {};
 }
 
+Status check_budget(const RunConfig& config) {
+  const BudgetConfig& b = config.run.budget;
+  if (b.usd > 0 && b.usd_per_hour <= 0)
+    return usage_error("run.budget.usd: the price of an hour is missing",
+                       "give it, for example run.budget.usd_per_hour=2.5");
+  if (b.tokens > 0 && b.tokens < config.train.batch_tokens)
+    return usage_error(
+        fmt::format("run.budget.tokens: {} is less than one batch of {}", b.tokens, config.train.batch_tokens));
+  return {};
+}
+
+// "0123456789ab@400"
+Status check_parent(const std::string& parent) {
+  if (parent.empty()) return {};
+  const std::size_t at = parent.find('@');
+  const auto step = at == std::string::npos ? std::nullopt : parse_int(std::string_view(parent).substr(at + 1));
+  const bool hash = at == 12 && parent.find_first_not_of("0123456789abcdef") == at;
+  if (hash && step && *step > 0) return {};
+  return usage_error(fmt::format("train.parent: \"{}\" names no step of a run", printable(parent)),
+                     "leave it to: stacklab fork RUN --at STEP");
+}
+
 // Before anything is fetched or written, not after.
 Status check_device(const RunConfig& config) {
   const std::string& device = config.run.device;
@@ -126,7 +148,8 @@ Status validate(const RunConfig& config) {
   if (Status ok = check_step(config); !ok) return ok;
   if (Status ok = check_run(config); !ok) return ok;
   if (auto steps = milestones_of(config.run); !steps) return tl::unexpected(steps.error());
-  if (!(config.run.budget == BudgetConfig{})) return not_yet("run.budget", "leave it out");
+  if (Status ok = check_budget(config); !ok) return ok;
+  if (Status ok = check_parent(config.train.parent); !ok) return ok;
   return check_data(config);
 }
 

@@ -17,7 +17,7 @@ constexpr std::array<std::pair<RunState, std::string_view>, 8> state_words = {{
     {RunState::lost, "lost"},
 }};
 
-constexpr std::array<std::pair<RunEvent::Kind, std::string_view>, 9> event_words = {{
+constexpr std::array<std::pair<RunEvent::Kind, std::string_view>, 10> event_words = {{
     {RunEvent::Kind::info, "info"},
     {RunEvent::Kind::checkpoint, "checkpoint"},
     {RunEvent::Kind::spike, "spike"},
@@ -27,6 +27,7 @@ constexpr std::array<std::pair<RunEvent::Kind, std::string_view>, 9> event_words
     {RunEvent::Kind::stall, "stall"},
     {RunEvent::Kind::budget, "budget"},
     {RunEvent::Kind::disk, "disk"},
+    {RunEvent::Kind::store, "store"},
 }};
 
 constexpr std::array<std::pair<RunEvent::Severity, std::string_view>, 4> severity_words = {{

@@ -70,7 +70,7 @@ struct MetricEvent {
 
 // What happened at a step. With a severity it is an alert: raised once, and open until it is resolved.
 struct RunEvent {
-  enum class Kind { info, checkpoint, spike, logit, non_finite, warning, stall, budget, disk };
+  enum class Kind { info, checkpoint, spike, logit, non_finite, warning, stall, budget, disk, store };
   enum class Severity { none, notice, warning, critical };
   Kind kind = Kind::info;
   std::int64_t step = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/clock.h"
 #include "engine/base/environment.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -16,6 +17,7 @@
 #include "engine/service/data_builds.h"
 #include "engine/service/model_facts.h"
 #include "engine/service/run_data.h"
+#include "engine/service/watch.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/milestones.h"
 
@@ -112,11 +114,28 @@ std::string Job::stopped_by() const {
   return stopped_by_;
 }
 
-void Job::request_stop(const std::string& by) {
+StopKind Job::stop_kind() const {
+  std::lock_guard lock(mutex_);
+  return stop_kind_;
+}
+
+// The budget asks for a stop as a person does; what is said at the end differs.
+void Job::spend(const std::string& cause) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_by_.empty()) spent_ = cause;
+  }
+  request_stop("the " + cause);
+}
+
+void Job::request_stop(const std::string& by, StopKind kind) {
   std::optional<Claim> claim;
   {
     std::lock_guard lock(mutex_);
-    if (stopped_by_.empty()) stopped_by_ = by;
+    if (stopped_by_.empty()) {
+      stopped_by_ = by;
+      stop_kind_ = kind;
+    }
     claim = claim_;
     auto next = std::make_shared<JobSnapshot>(*snapshot_);
     next->stopping = true;
@@ -162,13 +181,17 @@ JobOutcome Job::ended(const RunId& id, const Error& error) const {
   return outcome;
 }
 
+Result<RunSummary> Job::summary(const RunId& id) const {
+  auto reader = open_store_reader(*workspace_);
+  if (!reader) return tl::unexpected(reader.error());
+  return (*reader)->run(id);
+}
+
 JobOutcome Job::stored_outcome(const RunId& id) const {
   JobOutcome outcome;
   outcome.job = order.job;
   outcome.run = id;
-  auto reader = open_store_reader(*workspace_);
-  if (!reader) return ended(id, reader.error());
-  const auto run = (*reader)->run(id);
+  const auto run = summary(id);
   if (!run) return ended(id, run.error());
   outcome.state = run->state;
   outcome.already_finished = true;
@@ -291,6 +314,9 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
   request.total_steps = config.steps();
   request.tokenizer = config.data.tokenizer;
   request.resume = order.options.resume;
+  request.detached = order.options.detached;
+  const BudgetConfig& b = config.run.budget;
+  request.budget = {b.tokens, b.hours, b.usd, b.usd_per_hour};
   return request;
 }
 
@@ -300,10 +326,14 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& d
   ClaimRequest request = claim_request(config, id);
   request.corpus_sha256 = data.corpus_hash();
   const std::weak_ptr<Job> self = weak_from_this();
-  const auto claim = store_->claim(request, {[self](const std::string& why, StopKind) {
-                                               if (const auto job = self.lock()) job->request_stop(why);
-                                             },
-                                             {}});
+  RunRequests requests;
+  requests.stop = [self](const std::string& why, StopKind kind) {
+    if (const auto job = self.lock()) job->request_stop(why, kind);
+  };
+  requests.checkpoint = [self] {
+    if (const auto job = self.lock()) job->request_checkpoint();
+  };
+  const auto claim = store_->claim(request, std::move(requests));
   if (!claim) return ended(id, claim.error());
   if (claim->kind == Claim::Kind::already_finished) return stored_outcome(id);
   // The store may come from somebody else: a run never leaves its workspace.
@@ -322,7 +352,17 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& d
   // A stop that came before the claim was known could not be shown by the store.
   if (stop_.stop_requested()) store_->note_stopping(*claim);
 
-  Sink sink(*this, store_->sink(*claim));
+  WatchOptions watch;
+  watch.config = &config;
+  watch.run = id;
+  watch.workspace = *workspace_;
+  watch.store = store_;
+  watch.seconds_before = claim->process_seconds;
+  watch.checkpoint_bytes = checkpoint_size(config).total();
+  watch.stop = [this](const std::string& cause) { spend(cause); };
+  watch.clock = steady_seconds;
+  watch.free_bytes = [this] { return disk_free(*workspace_); };
+  Sink sink(*this, std::make_unique<WatchingSink>(watch, store_->sink(*claim)));
   if (!fallback_note_.empty()) sink.event({RunEvent::Kind::warning, claim->step, fallback_note_});
   if (!room->empty()) sink.event({RunEvent::Kind::warning, claim->step, *room});
   TrainRequest todo;
@@ -332,18 +372,35 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& d
   todo.resume = order.options.resume;
   todo.known_steps = claim->step;
   todo.trace = {order.options.trace_file, order.options.trace_steps};
-  auto result = train_guarded(todo, data, sink);
-
+  todo.checkpoint_now = &checkpoint_now_;
+  // A fork's first checkpoint was made by the run that it goes on from.
+  if (!config.train.parent.empty()) todo.also_accepted = {config.train.parent.substr(0, config.train.parent.find('@'))};
+  const BudgetWatch budget(config.run.budget, claim->process_seconds);
   JobOutcome outcome;
   outcome.job = order.job;
   outcome.run = id;
-  Completion completion;
-  if (!result) {
-    outcome.state = completion.state =
-        result.error().kind == Error::Kind::stopped ? RunState::paused : RunState::failed;
-    outcome.error = result.error();
-    completion.cause = result.error().message();
+  // A process that was stopped by its budget has left less than a step of it.
+  const double usual_step = claim->step > 0 ? claim->process_seconds / static_cast<double>(claim->step) : 0;
+  if (const auto spent =
+          budget.spent(claim->step * config.train.batch_tokens, config.train.batch_tokens, 0, usual_step)) {
+    if (const auto known = summary(id)) copy_stored(outcome, *known);
+    spend(*spent);
+    conclude(*claim, failed(*spent), outcome);
   } else {
+    conclude(*claim, train_guarded(todo, data, sink), outcome);
+  }
+  return outcome;
+}
+
+// The completion record, and the outcome for whoever waits.
+void Job::conclude(const Claim& claim, const Result<TrainResult>& result, JobOutcome& outcome) {
+  std::string spent;
+  {
+    std::lock_guard lock(mutex_);
+    spent = spent_;
+  }
+  Completion completion;
+  if (result) {
     copy_result(outcome, *result);
     completion.step = result->steps;
     completion.tokens = result->tokens;
@@ -352,29 +409,43 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& d
     completion.plan_bytes = result->plan_bytes;
     completion.peak_bytes = result->peak_bytes;
     completion.tokens_per_second = result->tokens_per_second;
-    if (result->complete) {
-      completion.state = RunState::finished;
-    } else if (stop_.stop_requested()) {
-      completion.state = RunState::paused;
-      completion.cause = fmt::format("stopped at step {} by {}", result->steps, stopped_by());
-      outcome.error = Error{Error::Kind::stopped, completion.cause, {}};
-    } else {
-      completion.state = RunState::paused;
-      completion.cause = fmt::format("reached --max-steps {}", order.options.max_steps);
-    }
-    outcome.state = completion.state;
   }
+  if (result && result->complete) {
+    completion.state = RunState::finished;
+  } else if (!spent.empty() && (result || result.error().what == spent)) {
+    completion.state = RunState::paused;
+    completion.cause = spent;
+    outcome.error =
+        Error{Error::Kind::refused, fmt::format("{} ({}) stopped: its {}", claim.name, claim.run, spent),
+              fmt::format("go on with a larger one, or 0 for none: stacklab resume {} --set run.budget.{}=0", claim.run,
+                          spent.find("usd") != std::string::npos     ? "usd"
+                          : spent.find("hours") != std::string::npos ? "hours"
+                                                                     : "tokens")};
+  } else if (!result) {
+    completion.state = result.error().kind == Error::Kind::stopped ? RunState::paused : RunState::failed;
+    outcome.error = result.error();
+    completion.cause = result.error().message();
+  } else if (stop_.stop_requested()) {
+    completion.state = RunState::paused;
+    completion.cause = fmt::format("{} at step {} by {}", stop_kind() == StopKind::pause ? "paused" : "stopped",
+                                   result->steps, stopped_by());
+    outcome.error = Error{Error::Kind::stopped, completion.cause, {}};
+  } else {
+    completion.state = RunState::paused;
+    completion.cause = fmt::format("reached --max-steps {}", order.options.max_steps);
+  }
+  outcome.state = completion.state;
   {
     std::lock_guard lock(mutex_);
     claim_.reset();
   }
-  const Status stored = store_->end(*claim, completion);
+  Status stored = store_->end(claim, completion);
+  if (stored) stored = store_->check_place();
   if (!stored && (!outcome.error || outcome.error->kind == Error::Kind::stopped)) {
     outcome.error =
         Error{Error::Kind::failed, "the run ended, but its end could not be recorded: " + stored.error().what,
               stored.error().remedy};
   }
-  return outcome;
 }
 
 // All checkpoints that are kept at once must fit, beside those of this run that are there already.

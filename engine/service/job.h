@@ -2,6 +2,7 @@
 // from any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "engine/service/job_service.h"
 #include "engine/service/job_steps.h"
@@ -32,7 +34,12 @@ class Job : public std::enable_shared_from_this<Job> {
   // Never throws: whatever goes wrong inside is the outcome.
   JobOutcome run(const std::filesystem::path& workspace, Store& store, const JobSteps& steps);
 
-  void request_stop(const std::string& by);
+  void request_stop(const std::string& by, StopKind kind = StopKind::stop);
+  void request_checkpoint() { checkpoint_now_ = true; }
+  StopKind stop_kind() const;
+  // Its entry in the workspace's queue; 0: none. Known some time after it was queued.
+  std::atomic<std::int64_t> queue_entry = 0;
+  std::atomic<bool> queue_asked = false;  // an entry was asked for
   std::shared_ptr<const JobSnapshot> snapshot() const;
 
  private:
@@ -47,6 +54,9 @@ class Job : public std::enable_shared_from_this<Job> {
   Result<Dataset> data_for(RunConfig& config, RunId& id);
   JobOutcome train(const RunConfig& config, const RunId& id, const Dataset& data);
   Result<TrainResult> train_guarded(const TrainRequest& request, const Dataset& data, RunSink& sink);
+  void conclude(const Claim& claim, const Result<TrainResult>& result, JobOutcome& outcome);
+  void spend(const std::string& cause);
+  Result<RunSummary> summary(const RunId& id) const;
   Status prepare_folder(const std::filesystem::path& folder, const RunConfig& config);
 
   Result<std::string> room_for_checkpoints(const RunConfig& config, const RunId& id) const;
@@ -60,11 +70,14 @@ class Job : public std::enable_shared_from_this<Job> {
   const std::filesystem::path* workspace_ = nullptr;
   Store* store_ = nullptr;
   const JobSteps* steps_ = nullptr;
+  std::atomic<bool> checkpoint_now_ = false;
   std::string fallback_note_;  // why the run's corpus is not the one that was asked for
 
   mutable std::mutex mutex_;
   std::stop_source stop_;
   std::string stopped_by_;
+  StopKind stop_kind_ = StopKind::stop;
+  std::string spent_;  // of the budget: why the run has to stop
   std::shared_ptr<const JobSnapshot> snapshot_;
   std::optional<Claim> claim_;
 };

@@ -3,21 +3,46 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
+#include "engine/base/atomic_file.h"
+#include "engine/base/process.h"
+#include "engine/config/config_io.h"
+#include "engine/service/forks.h"
 #include "engine/service/job.h"
 #include "engine/service/job_steps.h"
+#include "engine/service/trash.h"
 
 namespace stacklab {
 namespace {
 
 namespace fs = std::filesystem;
+
+// What of the options outlives a process.
+std::string queue_json(const SubmitOptions& options) {
+  return nlohmann::json({{"resume", options.resume},
+                         {"max_steps", options.max_steps},
+                         {"fallback_corpus", options.fallback_corpus}})
+      .dump();
+}
+
+SubmitOptions options_of(const std::string& text) {
+  SubmitOptions options;
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return options;
+  if (const auto it = json.find("resume"); it != json.end() && it->is_boolean()) options.resume = *it;
+  if (const auto it = json.find("max_steps"); it != json.end() && it->is_number_integer()) options.max_steps = *it;
+  if (const auto it = json.find("fallback_corpus"); it != json.end() && it->is_string()) options.fallback_corpus = *it;
+  return options;
+}
 
 class Service final : public JobService {
  public:
@@ -54,16 +79,71 @@ class Service final : public JobService {
     return enqueue(std::move(order), run);
   }
 
-  void stop(const RunId& run) override {
-    std::vector<std::shared_ptr<Job>> own;
+  void stop(const RunId& run) override { ask_to_stop(run, StopKind::stop); }
+  void pause(const RunId& run) override { ask_to_stop(run, StopKind::pause); }
+  void checkpoint(const RunId& run) override {
+    const auto own = jobs_of(run);
+    for (const auto& job : own) job->request_checkpoint();
+    if (own.empty()) store_->request_checkpoint(run);
+  }
+
+  Result<RunEdit> edit(const RunId& run, const RunEdit& edit) override {
+    const auto found = summary_of(run);
+    if (!found) return tl::unexpected(found.error());
+    return edit_with_folders(workspace_, *store_, *found, edit);
+  }
+  Status purge(const RunId& run) override {
+    const auto found = summary_of(run);
+    if (!found) return tl::unexpected(found.error());
+    return purge_with_folders(workspace_, *store_, *found);
+  }
+  Result<RunId> fork(const RunId& parent, std::int64_t step, const RunConfig& config) override {
+    const auto found = summary_of(parent);
+    if (!found) return tl::unexpected(found.error());
+    return make_fork(workspace_, *store_, *found, step, config);
+  }
+
+  Result<DetachedRun> detach(const RunConfig& config, bool resume) override {
+    // The process reads the config from a file, with whatever this window changed in it.
+    const fs::path file = workspace_ / "runs" / ("detached-" + config_hash(config) + ".json");
+    if (Status written = write_file_atomically(file, to_json(config)); !written) return tl::unexpected(written.error());
+    std::vector<std::string> words = {"train", file.string(), "--workspace", workspace_.string()};
+    if (resume) words.emplace_back("--resume");
+    auto run = start_detached(workspace_, config, words, {});
+    std::error_code ec;
+    fs::remove(file, ec);
+    if (run) {
+      std::lock_guard lock(mutex_);
+      children_.push_back(run->process);
+    }
+    return run;
+  }
+
+  Result<std::int64_t> queue_add(const RunConfig& config, const SubmitOptions& options) override {
+    return store_->queue_add(entry_of(config, options), false);
+  }
+  Result<std::optional<std::int64_t>> queue_start(std::optional<std::int64_t> wanted) override {
+    const auto entry = store_->queue_take(wanted);
+    if (!entry) return tl::unexpected(entry.error());
+    if (!*entry) return std::optional<std::int64_t>();
+    const auto config =
+        parse_config((*entry)->config_json, fmt::format("the config of entry {} of the queue", (*entry)->id));
+    if (!config) return tl::unexpected(config.error());
+    JobOrder order;
+    order.config = *config;
+    order.options = options_of((*entry)->options_json);
+    return std::optional(enqueue(std::move(order), config->name, (*entry)->id));
+  }
+  Status queue_move(std::int64_t entry, std::int64_t place) override { return store_->queue_move(entry, place); }
+  Status queue_remove(std::int64_t entry) override {
+    std::shared_ptr<Job> own;
     {
       std::lock_guard lock(mutex_);
       for (const auto& job : live_)
-        if (job->snapshot()->run == run || job->order.stored_run == run) own.push_back(job);
+        if (job->queue_entry == entry) own = job;
     }
-    for (const auto& job : own) job->request_stop("the user");
-    if (own.empty()) store_->request_stop(run);
-    changed_.notify_all();
+    if (own) own->request_stop("the user");
+    return store_->queue_remove(entry);
   }
 
   void stop_job(std::int64_t number) override {
@@ -89,6 +169,7 @@ class Service final : public JobService {
 
   std::vector<std::shared_ptr<const JobSnapshot>> jobs() const override {
     std::lock_guard lock(mutex_);
+    std::erase_if(children_, [](int pid) { return reap_process(pid).has_value(); });
     std::vector<std::shared_ptr<const JobSnapshot>> snapshots;
     for (const auto& job : live_) snapshots.push_back(job->snapshot());
     return snapshots;
@@ -113,15 +194,76 @@ class Service final : public JobService {
   }
 
  private:
-  std::int64_t enqueue(JobOrder order, const std::string& name) {
-    std::int64_t number = 0;
+  static QueueEntry entry_of(const RunConfig& config, const SubmitOptions& options) {
+    QueueEntry entry;
+    entry.run = config_hash(config);
+    entry.name = config.name;
+    entry.config_json = to_json(config);
+    entry.options_json = queue_json(options);
+    return entry;
+  }
+
+  Result<RunSummary> summary_of(const RunId& run) {
+    const auto reader = open_store_reader(workspace_);
+    if (!reader) return tl::unexpected(reader.error());
+    return (*reader)->run(run);
+  }
+
+  std::vector<std::shared_ptr<Job>> jobs_of(const RunId& run) {
+    std::vector<std::shared_ptr<Job>> own;
+    std::lock_guard lock(mutex_);
+    for (const auto& job : live_)
+      if (job->snapshot()->run == run || job->order.stored_run == run) own.push_back(job);
+    return own;
+  }
+
+  void ask_to_stop(const RunId& run, StopKind kind) {
+    const auto own = jobs_of(run);
+    for (const auto& job : own) job->request_stop("the user", kind);
+    if (own.empty()) store_->request_stop(run, kind);
+    changed_.notify_all();
+  }
+
+  std::int64_t enqueue(JobOrder order, const std::string& name, std::int64_t entry = 0) {
+    std::shared_ptr<Job> job;
+    bool waits = false;
     {
       std::lock_guard lock(mutex_);
-      number = order.job = ++last_job_;
-      live_.push_back(std::make_shared<Job>(std::move(order), name));
+      waits = !live_.empty();
+      order.job = ++last_job_;
+      job = std::make_shared<Job>(std::move(order), name);
+      job->queue_entry = entry;
+      live_.push_back(job);
     }
     changed_.notify_all();
-    return number;
+    // What has to wait is kept, should this process not come to it.
+    if (waits && entry == 0 && job->order.stored_run.empty()) {
+      job->queue_asked = true;
+      store_->queue_add_later(entry_of(job->order.config, job->order.options),
+                              [job](std::int64_t id) { job->queue_entry = id; });
+    }
+    return job->order.job;
+  }
+
+  // One that was paused goes on first, when a person says so; one that ended waits no more. What this process could not
+  // come to stays for another.
+  void settle_queue(const Job& job, const JobOutcome& outcome) {
+    const bool not_begun = outcome.error && outcome.error->kind == Error::Kind::stopped && outcome.steps == 0;
+    if (job.queue_asked && job.queue_entry == 0) static_cast<void>(store_->flush());  // its number is on its way
+    if (const std::int64_t entry = job.queue_entry; entry != 0)
+      static_cast<void>(closing_ && not_begun ? store_->queue_release(entry) : store_->queue_remove(entry));
+    if (outcome.state != RunState::paused || job.stop_kind() != StopKind::pause || outcome.run.empty()) return;
+    const auto run = summary_of(outcome.run);
+    if (!run || run->state != RunState::paused) return;
+    QueueEntry entry;
+    entry.run = run->id;
+    entry.name = run->name;
+    entry.config_json = run->config_json;
+    SubmitOptions options;
+    options.resume = true;
+    options.max_steps = job.order.options.max_steps;
+    entry.options_json = queue_json(options);
+    if (const auto id = store_->queue_add(entry, false)) static_cast<void>(store_->queue_move(*id, 0));
   }
 
   void loop() {
@@ -134,6 +276,7 @@ class Service final : public JobService {
         job = live_.front();
       }
       JobOutcome outcome = job->run(workspace_, *store_, steps_);
+      settle_queue(*job, outcome);
       {
         std::lock_guard lock(mutex_);
         outcomes_.emplace(outcome.job, std::move(outcome));
@@ -152,7 +295,8 @@ class Service final : public JobService {
   std::deque<std::shared_ptr<Job>> live_;  // the first one runs
   std::map<std::int64_t, JobOutcome> outcomes_;
   std::int64_t last_job_ = 0;
-  bool closing_ = false;
+  std::atomic<bool> closing_ = false;
+  mutable std::vector<int> children_;  // detached processes, to be reaped when they end
   std::thread thread_;
 };
 

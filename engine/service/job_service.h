@@ -12,6 +12,8 @@
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
 #include "engine/run/run.h"
+#include "engine/service/detach.h"
+#include "engine/store/store.h"
 #include "engine/store/store_reader.h"
 
 namespace stacklab {
@@ -25,6 +27,7 @@ struct SubmitOptions {
   // A trace of a few steps of this process is written there; empty: none.
   std::filesystem::path trace_file = {};
   std::int64_t trace_steps = 3;
+  bool detached = false;  // this process belongs to no terminal or window
 };
 
 // What a job of this process is doing, for status bars before its run has a row and while it has one. Immutable.
@@ -69,14 +72,37 @@ class JobService {
   virtual std::int64_t submit(const RunConfig& config, const SubmitOptions& options) = 0;
   // Queues the continuation of a stopped, lost or failed run from its stored config.
   virtual std::int64_t resume(const RunId& run) = 0;
-  // Asks a run of this process to finish its step, checkpoint and end. Of another process: by the store (seen at its
-  // next beat).
+  // These ask a run of this process to finish its step, checkpoint and end; of another process: by the store (seen
+  // within a second). Both leave it paused, to be resumed. A stopped run has ended for now; a paused one waits at the
+  // head of the queue, for a person to let it go on.
   virtual void stop(const RunId& run) = 0;
+  virtual void pause(const RunId& run) = 0;
+  // A checkpoint after the step at hand, of a run of this process or another.
+  virtual void checkpoint(const RunId& run) = 0;
   virtual void stop_job(std::int64_t job) = 0;
   virtual void stop_all() = 0;
 
   virtual std::vector<std::shared_ptr<const JobSnapshot>> jobs() const = 0;  // queued and running, in order
   virtual std::optional<JobOutcome> outcome(std::int64_t job) const = 0;     // empty while it is queued or running
+  // What follows waits for the store or the disk: not for the window's own thread.
+
+  // Tags, notes, archive and trash. Returns the edit that takes it back.
+  virtual Result<RunEdit> edit(const RunId& run, const RunEdit& edit) = 0;
+  // For good: a run in the trash.
+  virtual Status purge(const RunId& run) = 0;
+  // A new run, paused, that goes on from a checkpoint of another under this config. Returns its id.
+  virtual Result<RunId> fork(const RunId& parent, std::int64_t step, const RunConfig& config) = 0;
+  // As submit or resume, but trained by a process that outlives this one. Returns when it has claimed its run.
+  virtual Result<DetachedRun> detach(const RunConfig& config, bool resume) = 0;
+
+  // The workspace's queue (StoreReader::queue). Jobs that are submitted while another runs are in it too; those of
+  // processes that are gone, and what is added here, wait until a person starts them.
+  virtual Result<std::int64_t> queue_add(const RunConfig& config, const SubmitOptions& options) = 0;
+  // Submits the entry, or the first that waits for a person; nothing when there is none. Returns the job.
+  virtual Result<std::optional<std::int64_t>> queue_start(std::optional<std::int64_t> entry) = 0;
+  virtual Status queue_move(std::int64_t entry, std::int64_t place) = 0;  // to the place-th from 0
+  virtual Status queue_remove(std::int64_t entry) = 0;
+
   // Blocks until the job has ended or the timeout has passed.
   virtual std::optional<JobOutcome> wait(std::int64_t job, double timeout_seconds) = 0;
 };

@@ -174,9 +174,10 @@ void Applier::apply_to(Place& place, const ResumedRecord& r) {
   update.bind(3, place.session);
   update.exec();
   // What troubled an earlier process (a full disk, a stall) is not known of this one.
-  SQLite::Statement resolve(db_,
-                            "UPDATE events SET resolved = ?, resolved_step = ? WHERE run = ? AND "
-                            "severity <> '' AND resolved = 0 AND session < ? AND kind IN ('stall', 'budget', 'disk')");
+  SQLite::Statement resolve(
+      db_,
+      "UPDATE events SET resolved = ?, resolved_step = ? WHERE run = ? AND "
+      "severity <> '' AND resolved = 0 AND session < ? AND kind IN ('stall', 'budget', 'disk', 'store')");
   resolve.bind(1, unix_now());
   resolve.bind(2, r.after_step);
   resolve.bind(3, place.run_number);
@@ -195,6 +196,14 @@ void Applier::apply_to(Place& place, const EndRecord& r) {
   session.bind(2, place.run_number);
   session.bind(3, place.session);
   session.exec();
+  // What troubled the process ended with it.
+  SQLite::Statement settled(db_,
+                            "UPDATE events SET resolved = ?, resolved_step = step WHERE run = ? AND session = ? AND "
+                            "severity <> '' AND resolved = 0 AND kind IN ('stall', 'disk', 'store')");
+  settled.bind(1, r.unix_time);
+  settled.bind(2, place.run_number);
+  settled.bind(3, place.session);
+  settled.exec();
   if (!place.current) return;
   const bool over = r.state == RunState::finished || r.state == RunState::failed || r.state == RunState::killed;
   SQLite::Statement update(db_,
@@ -237,6 +246,10 @@ void Applier::supersede(std::int64_t run_number, std::int64_t session, std::int6
   execute(
       "UPDATE events SET superseded = 1 WHERE run = :run AND step > :step AND session < :session "
       "AND kind IN ('checkpoint', 'spike', 'logit', 'non_finite')");
+  // Nor does the end of a trouble that came after.
+  execute(
+      "UPDATE events SET resolved = 0, resolved_step = 0 WHERE run = :run AND step <= :step AND resolved_step > :step "
+      "AND kind IN ('spike', 'logit', 'non_finite')");
   execute(
       "UPDATE runs SET epoch = epoch + 1, ended_step = CASE WHEN ended_step > :step THEN 0 ELSE ended_step END "
       "WHERE number = :run");

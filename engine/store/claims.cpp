@@ -88,9 +88,9 @@ void note_process(SQLite::Database& db, const ClaimedRow& row, const ClaimReques
   update.bind(8, request.budget.usd_per_hour);
   update.bind(9, row.run_number);
   update.exec();
-  if (request.queue_entry == 0) return;
-  SQLite::Statement leave(db, "DELETE FROM queue WHERE id = ?");
-  leave.bind(1, request.queue_entry);
+  // Whoever begins it, it waits no more.
+  SQLite::Statement leave(db, "DELETE FROM queue WHERE run = ?");
+  leave.bind(1, request.id);
   leave.exec();
 }
 

@@ -91,6 +91,12 @@ Status remove_from_queue(SQLite::Database& db, std::int64_t id) {
   return erase.exec() > 0 ? Status() : no_entry(id);
 }
 
+Status release_in_queue(SQLite::Database& db, std::int64_t id) {
+  SQLite::Statement update(db, "UPDATE queue SET pid = 0 WHERE id = ?");
+  update.bind(1, id);
+  return update.exec() > 0 ? Status() : no_entry(id);
+}
+
 Result<std::optional<QueueEntry>> take_from_queue(SQLite::Database& db, const Owner& owner,
                                                   std::optional<std::int64_t> id) {
   SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);

@@ -20,6 +20,7 @@ std::int64_t add_to_queue(SQLite::Database& db, const QueueEntry& entry, const s
 // To the n-th place from 0; beyond the last: to the end.
 Status move_in_queue(SQLite::Database& db, std::int64_t id, std::int64_t place);
 Status remove_from_queue(SQLite::Database& db, std::int64_t id);
+Status release_in_queue(SQLite::Database& db, std::int64_t id);
 // The first entry that no living process will start becomes owner's. With an id: that one, or a refusal.
 Result<std::optional<QueueEntry>> take_from_queue(SQLite::Database& db, const Owner& owner,
                                                   std::optional<std::int64_t> id);

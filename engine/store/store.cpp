@@ -53,7 +53,12 @@ class Sink final : public RunSink {
   }
   void beat(double next_within_seconds) override {
     const double now = store::unix_now();
-    writer_.pulse(from_, [&](Attachment& a) { a.beat = {now, now + next_within_seconds}; });
+    const auto due = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                            std::chrono::duration<double>(next_within_seconds));
+    writer_.pulse(from_, [&](Attachment& a) {
+      a.beat = {now, now + next_within_seconds};
+      a.beat_due = due;
+    });
   }
   void resumed_after(std::int64_t step) override { writer_.push(from_, store::ResumedRecord{step}, true); }
   void fact(std::string_view name, double value) override {
@@ -159,11 +164,19 @@ class SqliteStore final : public Store {
                                  store::unix_now());
     });
   }
+  void queue_add_later(const QueueEntry& entry, std::function<void(std::int64_t id)> done) override {
+    writer_.post([entry, done = std::move(done)](SQLite::Database& db) {
+      done(store::add_to_queue(db, entry, store::this_owner(), store::unix_now()));
+    });
+  }
   Status queue_move(std::int64_t entry, std::int64_t place) override {
     return writer_.call([&](SQLite::Database& db) { return store::move_in_queue(db, entry, place); });
   }
   Status queue_remove(std::int64_t entry) override {
     return writer_.call([&](SQLite::Database& db) { return store::remove_from_queue(db, entry); });
+  }
+  Status queue_release(std::int64_t entry) override {
+    return writer_.call([&](SQLite::Database& db) { return store::release_in_queue(db, entry); });
   }
   Result<std::optional<QueueEntry>> queue_take(std::optional<std::int64_t> entry) override {
     return call<std::optional<QueueEntry>>(

@@ -54,7 +54,6 @@ struct ClaimRequest {
   std::string tokenizer = {};
   bool detached = false;  // this process belongs to no terminal or window
   RunBudget budget = {};
-  std::int64_t queue_entry = 0;  // leaves the queue with the claim; 0: none
 };
 
 // The right to train a run, held until end().
@@ -140,8 +139,11 @@ class Store {
   // The queue. These wait for the store, too. ours: this process will start the entry in its turn; else it waits for a
   // person.
   virtual Result<std::int64_t> queue_add(const QueueEntry& entry, bool ours) = 0;
+  // Ours; queues and returns. done gets the number on a thread of the store, unless it cannot be written.
+  virtual void queue_add_later(const QueueEntry& entry, std::function<void(std::int64_t id)> done) = 0;
   virtual Status queue_move(std::int64_t entry, std::int64_t place) = 0;  // to the place-th from 0
   virtual Status queue_remove(std::int64_t entry) = 0;
+  virtual Status queue_release(std::int64_t entry) = 0;  // it waits for a person from now on
   // The first entry that no living process will start becomes this one's; with an entry: that one, or a refusal.
   virtual Result<std::optional<QueueEntry>> queue_take(std::optional<std::int64_t> entry) = 0;
 

@@ -18,6 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds housekeeping_interval{1000};
 constexpr std::chrono::milliseconds retry_interval{250};
 constexpr std::chrono::milliseconds longest_retry_interval{5000};
+constexpr std::chrono::seconds stall_grace{2};
 constexpr int checkpoint_timeout_ms = 200;
 
 std::int64_t rows_of(const std::vector<Record>& records) {
@@ -53,6 +54,7 @@ void Writer::push(const std::shared_ptr<Attachment>& from, RecordBody body, bool
     if (auto* event = std::get_if<EventRecord>(&record.body)) event->sequence = from->next_sequence++;
     if (auto* resolved = std::get_if<ResolvedRecord>(&record.body)) resolved->sequence = from->next_sequence++;
     const auto* step = std::get_if<StepRecord>(&record.body);
+    if (step) from->last_step = step->step;
     // Steps are many and may go when memory runs out; what happened and how it ended is little and stays.
     if (step && held_rows_ + rows > options_.held_rows_limit) {
       if (from->lost_rows == 0) from->first_lost_step = step->step;
@@ -158,11 +160,42 @@ StoreHealth Writer::health() const {
   return health;
 }
 
+// Under the queue's lock.
+void Writer::queue_now(Record record) {
+  const std::int64_t rows = row_count(record);
+  held_rows_ += rows;
+  queued_rows_ += rows;
+  queue_.push_back(std::move(record));
+  if (!oldest_) oldest_ = Clock::now();
+  soon_ = true;
+}
+
+// A training thread that hangs cannot say so itself. Under the queue's lock.
+void Writer::watch_beats(Clock::time_point now) {
+  for (const auto& a : attached_) {
+    if (!a->beat_due) continue;
+    const bool late = now > *a->beat_due + stall_grace;
+    if (late == a->stalled) continue;
+    a->stalled = late;
+    if (late)
+      queue_now({a->key, EventRecord{a->next_sequence++,
+                                     a->last_step,
+                                     unix_now(),
+                                     RunEvent::Kind::stall,
+                                     "No sign of life from training for longer than it promised",
+                                     RunEvent::Severity::warning,
+                                     {}}});
+    else
+      queue_now({a->key, ResolvedRecord{a->next_sequence++, a->last_step, unix_now(), RunEvent::Kind::stall}});
+  }
+}
+
 // Takes over what was queued. True when the store is closing.
 bool Writer::wait_for_work(std::vector<Task>& tasks, Attachments& attached) {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto now = Clock::now();
+    watch_beats(now);
     if (closing_ || !tasks_.empty()) break;
     auto due = Clock::time_point::max();
     if (unavailable_since_ || !spill_.empty()) due = std::max(next_try_, now);
@@ -224,7 +257,7 @@ bool Writer::turn() {
     if (!unavailable_since_ || drain || !tasks.empty() || Clock::now() >= next_try_)
       commit(attached, drain);
     else if (out_of_patience())
-      spill_pending();
+      spill_pending(attached);
     put_pulses_back();
   }
   poll_requests(attached);
@@ -266,6 +299,9 @@ void Writer::commit(const Attachments& attached, bool drain) {
       last_commit_ = Clock::now();
       retry_after_ = retry_interval;
       if (unavailable_since_) log_info("the store is available again; all rows are written");
+      if (std::exchange(spill_told_, false))
+        for (const auto& a : attached)
+          queue_now({a->key, ResolvedRecord{a->next_sequence++, a->last_step, unix_now(), RunEvent::Kind::store}});
       health_.available = true;
       health_.problem.clear();
       unavailable_since_.reset();
@@ -277,7 +313,7 @@ void Writer::commit(const Attachments& attached, bool drain) {
       // A full disk makes every attempt do all its work in vain: they become rarer.
       if (Clock::now() - begin > retry_interval / 10) retry_after_ = std::min(2 * retry_after_, longest_retry_interval);
       unavailable(error);
-      if (out_of_patience() || (drain && Clock::now() >= give_up)) spill_pending();
+      if (out_of_patience() || (drain && Clock::now() >= give_up)) spill_pending(attached);
       // Whoever waits for all to be written waits as long as patience lasts, then what is left is spilled.
       if (!drain || Clock::now() >= give_up) break;
       std::this_thread::sleep_for(std::min(retry_interval, options_.patience));
@@ -301,9 +337,30 @@ void Writer::unavailable(const Error& error) {
   health_.problem = problem_ = error.message();
 }
 
-void Writer::spill_pending() {
+// Says once, among the rows that go there, that they do.
+void Writer::note_spill(const Attachments& attached) {
+  std::lock_guard lock(mutex_);
+  std::vector<Record> alerts;
+  for (const auto& a : attached)
+    alerts.push_back({a->key, EventRecord{a->next_sequence++,
+                                          a->last_step,
+                                          unix_now(),
+                                          RunEvent::Kind::store,
+                                          fmt::format("The store cannot be written: {}. Training goes on; rows wait in "
+                                                      "a file beside it",
+                                                      problem_),
+                                          RunEvent::Severity::warning,
+                                          {}}});
+  held_rows_ += std::ssize(alerts);
+  // Before what may be the end of the run.
+  pending_.insert(pending_.begin(), std::make_move_iterator(alerts.begin()), std::make_move_iterator(alerts.end()));
+}
+
+void Writer::spill_pending(const Attachments& attached) {
   if (pending_.empty()) return;
-  const bool first = spill_.empty();
+  const bool first = spill_.empty() && !spill_told_;
+  if (first) note_spill(attached);
+  spill_told_ = true;
   const std::int64_t rows = rows_of(pending_);
   if (const auto spilled = spill_.append(pending_); !spilled) {
     std::lock_guard lock(mutex_);
@@ -372,7 +429,7 @@ Writer::LostRows Writer::report_lost(const Attachments& attached) {
       event = {a->next_sequence++,
                a->last_lost_step,
                unix_now(),
-               RunEvent::Kind::disk,
+               RunEvent::Kind::store,
                fmt::format("{} rows of steps {} to {} are lost: {}", a->lost_rows, a->first_lost_step,
                            a->last_lost_step, health_.problem),
                RunEvent::Severity::critical,

@@ -34,9 +34,12 @@ struct Attachment {
 
   // Under the queue's lock.
   std::int64_t next_sequence = 1;
-  std::optional<Progress> progress;               // latest, not yet written
-  std::optional<std::pair<double, double>> beat;  // latest (last_beat, next_by), not yet written
-  bool stopping = false;                          // to be written
+  std::optional<Progress> progress;                                    // latest, not yet written
+  std::optional<std::pair<double, double>> beat;                       // latest (last_beat, next_by), not yet written
+  bool stopping = false;                                               // to be written
+  std::optional<std::chrono::steady_clock::time_point> beat_due = {};  // promised; whatever the wall clock does
+  bool stalled = false;                                                // an alert says so
+  std::int64_t last_step = 0;
   std::int64_t lost_rows = 0, first_lost_step = 0, last_lost_step = 0;
 
   // Of the writer's thread.
@@ -85,7 +88,10 @@ class Writer {
   void poll_requests(const Attachments& attached);
   void unavailable(const Error& error);
   bool out_of_patience() const;
-  void spill_pending();
+  void spill_pending(const Attachments& attached);
+  void watch_beats(Clock::time_point now);
+  void queue_now(Record record);
+  void note_spill(const Attachments& attached);
   void limit_wal();
 
   const std::filesystem::path workspace_;
@@ -105,6 +111,7 @@ class Writer {
   std::vector<TakenPulse> pulses_;
   std::optional<Clock::time_point> unavailable_since_;
   std::string problem_;
+  bool spill_told_ = false;
   std::chrono::milliseconds retry_after_{250};
   Clock::time_point next_try_{}, last_commit_{}, last_housekeeping_{};
 

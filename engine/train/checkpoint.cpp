@@ -210,18 +210,26 @@ Result<LoadedCheckpoint> load_checkpoint(const CheckpointFolder& folder, const R
   return loaded;
 }
 
-std::vector<std::int64_t> prune_checkpoints(const fs::path& run_dir, std::int64_t keep,
-                                            std::span<const std::int64_t> milestones) {
+std::vector<CheckpointFolder> checkpoints_to_prune(const fs::path& run_dir, std::int64_t keep,
+                                                   std::span<const std::int64_t> milestones) {
   std::vector<CheckpointFolder> own = list_checkpoints(run_dir);
   std::erase_if(own, [](const CheckpointFolder& f) {
     std::error_code ec;
     return fs::is_symlink(f.path, ec);
   });
   const auto kept = static_cast<std::size_t>(std::max<std::int64_t>(keep, 1));
+  own.resize(own.size() - std::min(kept, own.size()));
+  std::erase_if(own, [&](const CheckpointFolder& f) {
+    return std::find(milestones.begin(), milestones.end(), f.step) != milestones.end();
+  });
+  return own;
+}
+
+std::vector<std::int64_t> prune_checkpoints(const fs::path& run_dir, std::int64_t keep,
+                                            std::span<const std::int64_t> milestones) {
   std::vector<std::int64_t> removed;
-  for (std::size_t i = 0; i + kept < own.size(); ++i)
-    if (std::find(milestones.begin(), milestones.end(), own[i].step) == milestones.end() && remove_folder(own[i].path))
-      removed.push_back(own[i].step);
+  for (const CheckpointFolder& folder : checkpoints_to_prune(run_dir, keep, milestones))
+    if (remove_folder(folder.path)) removed.push_back(folder.step);
   return removed;
 }
 

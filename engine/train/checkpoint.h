@@ -49,6 +49,10 @@ std::optional<Provenance> checkpoint_provenance(const CheckpointFolder& folder);
 // The newest whole one; none where there is none. There is no file that names it, and so none that could be wrong.
 std::optional<CheckpointFolder> latest_checkpoint(const std::filesystem::path& run_dir);
 
+// What prune_checkpoints would remove.
+std::vector<CheckpointFolder> checkpoints_to_prune(const std::filesystem::path& run_dir, std::int64_t keep,
+                                                   std::span<const std::int64_t> milestones = {});
+
 // Removes all but the newest `keep` and those of the steps in milestones; the newest always stays, for a run must be
 // able to go on. Returns the steps of those it removed. Links stay, and do not count.
 std::vector<std::int64_t> prune_checkpoints(const std::filesystem::path& run_dir, std::int64_t keep,

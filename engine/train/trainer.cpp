@@ -25,6 +25,8 @@ namespace {
 
 // A run whose gradient is not finite this often in a row will not recover by itself.
 constexpr int max_skipped_in_a_row = 10;
+// A checkpoint that could not be written is tried again so many seconds later, should none be due before.
+constexpr double save_again_after = 60;
 
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -209,11 +211,25 @@ class Trainer {
     if (look && update < total_) evaluate();
     const bool milestone = std::binary_search(milestones_.begin(), milestones_.end(), update);
     const bool due = config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0;
-    if ((due || milestone) && update < total_) {
-      // A disk that is full now may have room later: training goes on, the older checkpoint stays.
-      if (Status s = save(); !s) warn(update, "No checkpoint: " + s.error().message());
-    }
+    const bool asked = request_.checkpoint_now && request_.checkpoint_now->exchange(false);
+    const bool again = save_again_at_ && steady_seconds() >= *save_again_at_;
+    if ((due || milestone || asked || again) && update < total_) save_or_try_again();
     return {};
+  }
+
+  // A disk that is full now may have room later: training goes on, the older checkpoint stays.
+  void save_or_try_again() {
+    if (Status s = save(); s) {
+      if (save_again_at_) sink_.resolved(RunEvent::Kind::checkpoint, state_.step);
+      save_again_at_.reset();
+    } else {
+      const std::string text = "No checkpoint: " + s.error().message();
+      if (!save_again_at_) {
+        log_warning("{}: {}", config_.name, text);
+        sink_.event({RunEvent::Kind::checkpoint, state_.step, text, RunEvent::Severity::critical});
+      }
+      save_again_at_ = steady_seconds() + save_again_after;
+    }
   }
 
   Status watch(const StepResult& r) {
@@ -298,6 +314,11 @@ class Trainer {
   Status save() {
     beat(60);
     sink_.settle();
+    // Nothing is made anew in the place of a workspace that was moved.
+    std::error_code ec;
+    if (!std::filesystem::is_directory(request_.run_dir, ec))
+      return failed(fmt::format("the run's folder {} is gone", request_.run_dir.string()),
+                    "bring the workspace back to its place");
     if (Status s = save_checkpoint(request_.run_dir, config_, provenance_, *step_, state_); !s) return s;
     saved_at_ = state_.step;
     prune_checkpoints(request_.run_dir, config_.run.keep_last, milestones_);
@@ -356,6 +377,7 @@ class Trainer {
   double val_bpb_ = std::numeric_limits<double>::quiet_NaN();
   double step_flops_ = 0, entropy_ = 0, seconds_before_ = 0, last_step_seconds_ = 0, training_seconds_ = 0;
   int skipped_in_a_row_ = 0;
+  std::optional<double> save_again_at_;  // steady seconds; set while the last attempt failed
   TrainerState state_;
 };
 

@@ -1,6 +1,7 @@
 // Trains one run from its config: builds the step's Programs, runs them, reports to a sink, and checkpoints.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -28,6 +29,7 @@ struct TrainRequest {
   // Begin with this checkpoint, wherever it is, and leave run_dir's alone; what it cannot give is an error.
   std::optional<CheckpointFolder> from = {};
   std::vector<std::string> also_accepted = {};  // config hashes whose checkpoints are this run's too: a fork's parent
+  std::atomic<bool>* checkpoint_now = nullptr;  // set by others: a checkpoint after the step at hand; taken back then
 };
 
 struct TrainResult {

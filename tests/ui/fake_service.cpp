@@ -151,6 +151,20 @@ class FakeService final : public JobService {
     const std::lock_guard lock(w_->mutex_);
     w_->stopped_.push_back(run);
   }
+  void pause(const RunId& run) override { stop(run); }
+  void checkpoint(const RunId&) override {}
+  Result<RunEdit> edit(const RunId&, const RunEdit&) override { return failed("not in this workspace"); }
+  Status purge(const RunId&) override { return failed("not in this workspace"); }
+  Result<RunId> fork(const RunId&, std::int64_t, const RunConfig&) override { return failed("not in this workspace"); }
+  Result<DetachedRun> detach(const RunConfig&, bool) override { return failed("not in this workspace"); }
+  Result<std::int64_t> queue_add(const RunConfig&, const SubmitOptions&) override {
+    return failed("not in this workspace");
+  }
+  Result<std::optional<std::int64_t>> queue_start(std::optional<std::int64_t>) override {
+    return std::optional<std::int64_t>();
+  }
+  Status queue_move(std::int64_t, std::int64_t) override { return {}; }
+  Status queue_remove(std::int64_t) override { return {}; }
   void stop_job(std::int64_t) override {}
   void stop_all() override {
     const std::lock_guard lock(w_->mutex_);

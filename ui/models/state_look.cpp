@@ -57,6 +57,7 @@ EventLook look_of(RunEvent::Kind kind) {
     case RunEvent::Kind::stall:
     case RunEvent::Kind::budget:
     case RunEvent::Kind::disk:
+    case RunEvent::Kind::store:
       return {Glyph::triangle_down, Token::warn};
     case RunEvent::Kind::info:
       break;

@@ -141,18 +141,21 @@ void WorkspaceReader::read_jobs(WorkspaceSnapshot& snapshot) {
 }
 
 void WorkspaceReader::read_runs(WorkspaceSnapshot& snapshot) {
-  auto runs = reader_->runs();
+  auto changes = reader_->changes(changes_seen_);
   active_ = !snapshot.jobs.empty();
-  if (!runs) {
-    error_ = text(runs.error().message());
+  if (!changes) {
+    error_ = text(changes.error().message());
     return;
   }
-  snapshot.runs.reserve(runs->size());
-  for (RunSummary& run : *runs) {
-    if (run.deleted > 0 || run.archived > 0) continue;
+  changes_seen_ = changes->counter;
+  if (changes->everything) runs_.clear();
+  for (RunSummary& run : changes->runs) runs_[run.number] = std::move(run);
+  snapshot.runs.reserve(runs_.size());
+  for (const auto& [number, run] : runs_) {
+    if (run.archived > 0 || run.deleted > 0) continue;
     auto [config, fresh] = configs_.try_emplace(run.id);
     if (fresh) config->second = config_facts(run.config_json);
-    RunInfo info{std::move(run), config->second, -1};
+    RunInfo info{run, config->second, -1};
     for (const auto& job : snapshot.jobs)
       if (job->run == info.summary.id) info.job = job->job;
     active_ = active_ || is_active(info.summary.state);

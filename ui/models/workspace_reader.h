@@ -90,6 +90,8 @@ class WorkspaceReader : public QObject {
     RunState state = RunState::queued, seen_state = RunState::queued;
   };
   std::map<RunId, Heard> heard_;
+  std::map<std::int64_t, RunSummary> runs_;  // by number, as the store had them last
+  std::int64_t changes_seen_ = 0;
   QString error_;
   bool active_ = false, draining_ = false;
   std::atomic<bool> hurry_ = false;

@@ -15,6 +15,9 @@ TEST(Records, EveryKindReadsBackExactly) {
   const std::vector<Record> records = {
       {key, StepRecord{7, 1234567890123, 0.1, 1.7e9 + 0.123456, {{"loss", 0.1 + 0.2}, {"up", inf}, {"down", -inf}}}},
       {key, EventRecord{5, 7, 1.5, RunEvent::Kind::checkpoint, "quotes \" and\nlines and ünïcode"}},
+      {key, EventRecord{6, 7, 1.5, RunEvent::Kind::spike, "alert", RunEvent::Severity::critical, 0.1 + 0.2}},
+      {key, EventRecord{7, 7, 1.5, RunEvent::Kind::non_finite, "alert", RunEvent::Severity::warning, -inf}},
+      {key, ResolvedRecord{8, 40, 2.5, RunEvent::Kind::store}},
       {key, FactRecord{"unigram_entropy", 5e-324}},
       {key, ResumedRecord{40}},
       {key, EndRecord{RunState::paused, "stopped", 2.5, 40, 400, 1.5, 1, 2, 3, 4.5}},
@@ -26,6 +29,13 @@ TEST(Records, EveryKindReadsBackExactly) {
     ASSERT_TRUE(back) << line;
     EXPECT_EQ(*back, record) << line;
   }
+}
+
+TEST(Records, LinesOfVersion1AreRead) {
+  const auto back = from_json_line(
+      R"({"event":"spike","kind":"event","run":"0123456789ab","sequence":5,"session":3,"step":7,"text":"x","time":1.5})");
+  ASSERT_TRUE(back);
+  EXPECT_EQ(std::get<EventRecord>(back->body), (EventRecord{5, 7, 1.5, RunEvent::Kind::spike, "x"}));
 }
 
 TEST(Records, NotANumberStaysOne) {

@@ -3,6 +3,7 @@
 #include <SQLiteCpp/Statement.h>
 #include <SQLiteCpp/Transaction.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -54,6 +55,75 @@ TEST(Size, AMillionPointsAreReadInRanges) {
   // The newest thousand cost about a thousandth of all, not a walk over what comes before them.
   const double newest = seconds_of([&] { must(reader->series(test_id(1), "loss", points - 1000, 1000)); });
   EXPECT_LT(newest, all / 10);
+}
+
+// Through the writer, as a run would: what the pyramid costs there, and what it saves the reader.
+TEST(Size, AMillionPointsAreDrawnWithoutBeingRead) {
+  constexpr std::int64_t points = 1000000, spike = 765432;
+  const TemporaryFolder folder;
+  StoreOptions options;
+  options.held_rows_limit = 4 * points;
+  auto store = must(Store::open(folder.path(), options));
+  const auto claim = must(store->claim(test_request(1), {}));
+  const auto sink = store->sink(claim);
+  const double written = seconds_of([&] {
+    for (std::int64_t step = 1; step <= points; ++step)
+      sink->metrics({step, step, 0, 0, {{metric::loss, step == spike ? 1e9 : static_cast<double>(step % 1000)}}});
+    must(store->flush());
+  });
+  auto reader = must(open_store_reader(folder.path()));
+  std::size_t raw = 0;
+  const double all = seconds_of([&] { raw = must(reader->series(test_id(1), "loss", 0, points)).size(); });
+  ASSERT_EQ(raw, static_cast<std::size_t>(points));
+  std::vector<SeriesBucket> buckets;
+  const double drawn = seconds_of([&] { buckets = must(reader->decimated(test_id(1), "loss", 0, points, 1000)); });
+  ASSERT_LE(buckets.size(), 1000u);
+  EXPECT_GE(buckets.size(), 500u) << "a picture's columns are filled";
+  const auto highest = std::max_element(buckets.begin(), buckets.end(),
+                                        [](const auto& a, const auto& b) { return a.max.value < b.max.value; });
+  EXPECT_EQ(highest->max, (SeriesPoint{spike, 1e9}));
+  std::printf("a million points: written in %.2f s, read in %.3f s, drawn from %zu buckets in %.4f s\n", written, all,
+              buckets.size(), drawn);
+  EXPECT_LT(drawn, all / 10);
+}
+
+TEST(Size, TenThousandRunsAreListedByPagesAndPolledByChanges) {
+  const TemporaryFolder folder;
+  auto store = must(Store::open(folder.path()));
+  must(store->end(must(store->claim(test_request(0), {})), {.state = RunState::finished, .cause = {}}));
+  {
+    auto db = must(store::open_for_writing(folder.path(), {}));
+    SQLite::Transaction transaction(*db);
+    db->exec(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) "
+        "INSERT INTO runs (number, id, name, folder, state, config_json, created, session, loss_step, loss) "
+        "SELECT i, printf('b%011d', i), 'run ' || i, 'f' || i, 'finished', json_object('optim', json_object('adam_lr', "
+        "i * 1e-6)), i, 1, 1, (i * 7919) % 10007 FROM n");
+    db->exec(
+        "INSERT INTO sessions (run, session, pid, process_start, boot_id, host, namespace, started, next_by) "
+        "SELECT number, 1, 1, 1, '', '', '', 0, 0 FROM runs WHERE number > 0");
+    transaction.commit();
+  }
+  auto reader = must(open_store_reader(folder.path()));
+  std::int64_t counter = 0;
+  const double everything = seconds_of([&] {
+    const auto changes = must(reader->changes(0));
+    EXPECT_EQ(changes.runs.size(), 10000u);
+    counter = changes.counter;
+  });
+  const double nothing = seconds_of([&] { EXPECT_TRUE(must(reader->changes(counter)).runs.empty()); });
+  RunEdit edit;
+  edit.note = "new";
+  must(store->edit(test_id(0), edit));
+  const double one = seconds_of([&] { EXPECT_EQ(must(reader->changes(counter)).runs.size(), 1u); });
+  RunQuery query;
+  query.order = "loss";
+  query.conditions = {{"optim.adam_lr", RunQuery::Condition::Op::greater, 1e-3}};
+  query.limit = 100;
+  const double page = seconds_of([&] { EXPECT_EQ(must(reader->runs(query)).size(), 100u); });
+  std::printf("10,000 runs: all in %.3f s, a poll in %.5f s, with one change in %.5f s, a sorted page in %.4f s\n",
+              everything, nothing, one, page);
+  EXPECT_LT(one, everything / 10);
 }
 
 TEST(Size, TheWalStaysSmallWhileAReaderPolls) {

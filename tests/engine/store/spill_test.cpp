@@ -128,7 +128,13 @@ TEST(Spill, WhatDoesNotFitTheDatabaseIsTakenInLater) {
     ASSERT_EQ(points.size(), static_cast<std::size_t>(steps));
     for (int step = 1; step <= steps; ++step) EXPECT_EQ(points[static_cast<std::size_t>(step - 1)].value, step);
     EXPECT_EQ(must(reader->run(test_id(1))).state, RunState::finished);
-    EXPECT_EQ(must(reader->events(test_id(1), 0, 100)).size(), 1u);
+    const auto events = must(reader->events(test_id(1), 0, 100));
+    ASSERT_EQ(events.size(), 2u);
+    // That rows had to wait is an alert, said once and over with the process.
+    const auto alert = std::find_if(events.begin(), events.end(), [](const auto& e) { return e.event.is_alert(); });
+    ASSERT_NE(alert, events.end());
+    EXPECT_EQ(alert->event.kind, RunEvent::Kind::store);
+    EXPECT_GT(alert->resolved, 0);
     // As if the first taking in had been killed before it could remove the file.
     put_file(folder / "runs" / "spill-1-again.jsonl", spilled);
   }
@@ -199,6 +205,34 @@ TEST(Spill, LateRowsOfAnEarlierProcessFillOnlyWhatIsStillTheirs) {
   EXPECT_EQ(events[0].event.text, "note");
 }
 
+TEST(Spill, AlertsThatComeTwiceStayOne) {
+  const TemporaryFolder folder;
+  {
+    auto store = must(Store::open(folder.path()));
+    const auto claim = must(store->claim(test_request(1), {}));
+    store->sink(claim)->metrics(test_metrics(1, 1));
+    must(store->end(claim, {.state = RunState::paused, .cause = "stopped"}));
+  }
+  const store::SessionKey key{test_id(1), 1};
+  const auto alert = [&](std::int64_t sequence, std::int64_t step) {
+    return to_json_line({key, store::EventRecord{sequence, step, 1, RunEvent::Kind::spike, "spike",
+                                                 RunEvent::Severity::warning, 6.5}}) +
+           "\n";
+  };
+  const std::string text =
+      alert(50, 2) + to_json_line({key, store::ResolvedRecord{51, 3, 9, RunEvent::Kind::spike}}) + "\n" + alert(52, 4);
+  for (int time = 0; time < 2; ++time) {
+    put_file(folder / "runs" / "spill-1-a.jsonl", text);
+    must(Store::open(folder.path()));
+    auto reader = must(open_store_reader(folder.path()));
+    EXPECT_EQ(must(reader->alerts(false, 10)).size(), 2u);
+    const auto open = must(reader->alerts(true, 10));
+    ASSERT_EQ(open.size(), 1u) << "what ended the first does not end the second";
+    EXPECT_EQ(open[0].row.event.step, 4);
+    EXPECT_EQ(open[0].row.event.value, 6.5);
+  }
+}
+
 TEST(Spill, ACompletionThatWasSpilledCountsBeforeTheRunIsContinued) {
   const TemporaryFolder folder;
   auto store = must(Store::open(folder.path()));
@@ -238,7 +272,7 @@ TEST(Spill, WithoutDatabaseAndFileMemoryIsBoundedAndTheLossIsToldAsAnEvent) {
   fs::rename(folder / "runs", folder / "runs away");
   for (int step = 1; step <= 1000; ++step) sink->metrics(test_metrics(step, step));
   EXPECT_FALSE(store->flush());
-  EXPECT_EQ(store->health().held_rows, 300);
+  EXPECT_EQ(store->health().held_rows, 301) << "and the alert that they have to wait";
   EXPECT_EQ(store->health().lost_rows, 2700);
   child.close_input();
   EXPECT_EQ(child.wait(), 0);
@@ -247,12 +281,13 @@ TEST(Spill, WithoutDatabaseAndFileMemoryIsBoundedAndTheLossIsToldAsAnEvent) {
   auto reader = must(open_store_reader(folder.path()));
   EXPECT_EQ(must(reader->series(test_id(1), "loss", 0, 10000)).size(), 100u);
   const auto events = must(reader->events(test_id(1), 0, 10));
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].event.kind, RunEvent::Kind::disk);
-  EXPECT_TRUE(events[0].event.text.starts_with("2700 rows of steps 101 to 1000 are lost")) << events[0].event.text;
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_TRUE(events[0].event.text.starts_with("The store cannot be written")) << events[0].event.text;
+  EXPECT_EQ(events[1].event.kind, RunEvent::Kind::store);
+  EXPECT_TRUE(events[1].event.text.starts_with("2700 rows of steps 101 to 1000 are lost")) << events[1].event.text;
   sink->metrics(test_metrics(1001, 1));
   must(store->flush());
-  EXPECT_EQ(must(reader->events(test_id(1), 0, 10)).size(), 1u);
+  EXPECT_EQ(must(reader->events(test_id(1), 0, 10)).size(), 2u);
 }
 
 }  // namespace

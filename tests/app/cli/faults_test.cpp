@@ -1,0 +1,177 @@
+// Faults of the world around a run: locks, full disks, odd places, clocks, damaged files.
+#include <SQLiteCpp/Database.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/app/cli/cli_testing.h"
+
+namespace stacklab::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json straight_loss(std::int64_t steps = 12) {
+  const Workspace workspace;
+  workspace.write_config(steps);
+  return workspace({"train", workspace.config(), "--json"}).json()["loss"];
+}
+
+Json loss_curve(const Workspace& workspace) {
+  return workspace({"runs", "export", "small", "--json"}).json()["metrics"]["loss"];
+}
+
+bool is_state(const Workspace& workspace, const std::string& state) {
+  const Answer answer = workspace({"runs", "list", "--json"});
+  if (answer.code != 0) return false;
+  const Json runs = answer.json()["runs"];
+  return !runs.empty() && runs[0]["state"] == state;
+}
+
+TEST(Faults, ALockedStoreCostsTrainingNothing) {
+  const Workspace workspace;
+  workspace.write_config(400);
+  Child child(workspace.words({"train", workspace.config()}), workspace.path());
+  while (!is_state(workspace, "running")) std::this_thread::yield();
+  {
+    SQLite::Database db((workspace / "stacklab.db").string(), SQLite::OPEN_READWRITE, 20000);
+    db.exec("BEGIN EXCLUSIVE");
+    EXPECT_TRUE(child.says("cannot be written for now"));
+    std::this_thread::sleep_for(std::chrono::seconds(7));  // longer than the store is patient: rows go to a file
+    db.exec("ROLLBACK");
+  }
+  ASSERT_EQ(child.wait(), 0) << child.err();
+  const Json loss = loss_curve(workspace);
+  ASSERT_EQ(loss.size(), 400u);
+  EXPECT_EQ(loss[399][1], straight_loss(400));
+  EXPECT_EQ(workspace({"runs", "show", "small", "--json"}).json()["state"], "finished");
+}
+
+TEST(Faults, TwoProcessesOnOneRunAreToldApart) {
+  const Workspace workspace;
+  workspace.write_config(1000000);
+  Child child(workspace.words({"train", workspace.config()}), workspace.path());
+  while (!is_state(workspace, "running")) std::this_thread::yield();
+  for (const char* verb : {"train", "resume"}) {
+    const Answer second = workspace({verb, verb == std::string("train") ? workspace.config() : "small", "--json"});
+    EXPECT_EQ(second.code, 3);
+    EXPECT_NE(second.err.find("is already running in process "), std::string::npos) << second.err;
+  }
+  child.send(SIGINT);
+  EXPECT_EQ(child.wait(), 130);
+  EXPECT_TRUE(is_state(workspace, "paused"));
+}
+
+TEST(Faults, TwoWorkspacesAtOnceDoNotMeet) {
+  const Workspace one, two;
+  Child first(one.words({"train", one.config()}), one.path()), second(two.words({"train", two.config()}), two.path());
+  EXPECT_EQ(first.wait(), 0) << first.err();
+  EXPECT_EQ(second.wait(), 0) << second.err();
+  EXPECT_EQ(loss_curve(one), loss_curve(two));
+}
+
+TEST(Faults, OddPlacesAndNamesWork) {
+  const Workspace source;
+  const Json loss = straight_loss();
+  for (const char* name : {"with space", "ünïcödé 日本", "a?b#c%20d", "file:uri", "quote'\"", "new\nline"}) {
+    const fs::path place = source / name;
+    fs::create_directories(place / "data");
+    fs::copy(source / "data/sample", place / "data/sample", fs::copy_options::recursive);
+    const Answer answer = stacklab({"train", source.config(), "--workspace", place.string(), "--json"});
+    ASSERT_EQ(answer.code, 0) << name << answer.err;
+    EXPECT_EQ(answer.json()["loss"], loss);
+    const Answer fork = stacklab({"fork", "small", "--at", "8", "--workspace", place.string(), "--start", "--json"});
+    EXPECT_EQ(fork.code, 0) << name << fork.err;
+  }
+}
+
+TEST(Faults, AWorkspaceCanBeMovedBetweenTwoParts) {
+  const Workspace workspace;
+  const std::string place = (workspace / "here").string(), there = (workspace / "there").string();
+  fs::create_directories(place + "/data");
+  fs::copy(workspace / "data/sample", place + "/data/sample", fs::copy_options::recursive);
+  ASSERT_EQ(stacklab({"train", workspace.config(), "--workspace", place, "--max-steps", "6"}).code, 0);
+  fs::rename(place, there);
+  const Answer answer = stacklab({"resume", "small", "--workspace", there, "--json"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(answer.json()["loss"], straight_loss());
+}
+
+TEST(Faults, AWorkspaceThatIsMovedWhileItIsTrainedInIsNoticed) {
+  const Workspace workspace;
+  workspace.write_config(1000000);
+  const std::string place = (workspace / "here").string(), there = (workspace / "there").string();
+  fs::create_directories(place + "/data");
+  fs::copy(workspace / "data/sample", place + "/data/sample", fs::copy_options::recursive);
+  Child child({"train", workspace.config(), "--workspace", place}, workspace.path());
+  while (stacklab({"runs", "show", "small", "--workspace", place, "--json"}).code != 0) std::this_thread::yield();
+  fs::rename(place, there);
+  EXPECT_TRUE(child.says("was moved, deleted or replaced"));
+  child.send(SIGTERM);
+  EXPECT_EQ(child.wait(), 1) << "its last checkpoint has no place";
+  EXPECT_FALSE(fs::exists(place)) << "nothing is made anew";
+  EXPECT_EQ(stacklab({"train", workspace.config(), "--workspace", there, "--resume", "--max-steps", "4"}).code, 0);
+}
+
+TEST(Faults, ALocaleWithCommasChangesNothing) {
+  const Workspace one, two;
+  const auto train = [](const Workspace& w, const char* locale) {
+    return run_words({program, "train", w.config(), "--workspace", w.path().string(), "--set", "optim.adam_lr=0.0123",
+                      "--json", "--set", "run.budget.hours=1.5"},
+                     {{"LC_ALL", locale}});
+  };
+  const Answer c = train(one, "C"), german = train(two, "de_DE.UTF-8");
+  ASSERT_EQ(german.code, 0) << german.err;
+  EXPECT_EQ(c.json()["loss"], german.json()["loss"]);
+  EXPECT_EQ(c.json()["run"], german.json()["run"]);
+  EXPECT_EQ(loss_curve(one), loss_curve(two));
+}
+
+// Every other page gets a bit turned. What cannot be read is said in one line; nothing crashes, nothing hangs.
+TEST(Faults, ADamagedStoreIsSaidNeverACrash) {
+  const Workspace workspace;
+  ASSERT_EQ(workspace({"train", workspace.config()}).code, 0);
+  const std::string whole = file_text(workspace / "stacklab.db");
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 25; ++trial) {
+    std::string damaged = whole;
+    const int flips = trial < 10 ? 1 : 200;
+    for (int i = 0; i < flips; ++i) {
+      const auto at = std::uniform_int_distribution<std::size_t>(0, damaged.size() - 1)(random);
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << std::uniform_int_distribution<int>(0, 7)(random)));
+    }
+    for (const char* beside : {"stacklab.db-wal", "stacklab.db-shm"}) fs::remove(workspace / beside);
+    put_file(workspace / "stacklab.db", damaged);
+    for (const std::vector<std::string>& words : {std::vector<std::string>{"runs", "list"},
+                                                  {"runs", "show", "small"},
+                                                  {"runs", "export", "small"},
+                                                  {"train", workspace.config(), "--resume"}}) {
+      const Answer answer = workspace(words);
+      EXPECT_TRUE(answer.code >= 0 && answer.code <= 3) << words[1] << ": " << answer.code << " " << answer.err;
+      if (answer.code != 0) {
+        EXPECT_NE(answer.err.find("error: "), std::string::npos) << answer.err;
+      }
+    }
+  }
+}
+
+TEST(Faults, AClockThatGoesBackLosesNothing) {
+  const Workspace workspace;
+  ASSERT_EQ(workspace({"train", workspace.config(), "--max-steps", "6"}).code, 0);
+  {
+    // As if what is recorded came from the future.
+    SQLite::Database db((workspace / "stacklab.db").string(), SQLite::OPEN_READWRITE);
+    db.exec(
+        "UPDATE sessions SET started = started + 1e6, ended = ended + 1e6, last_beat = last_beat + 1e6, next_by = "
+        "next_by + 1e6");
+    db.exec("UPDATE steps SET unix_time = unix_time + 1e6");
+    db.exec("UPDATE runs SET created = created + 1e6");
+  }
+  const Answer answer = workspace({"resume", "small", "--json"});
+  ASSERT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(answer.json()["loss"], straight_loss());
+  EXPECT_EQ(loss_curve(workspace).size(), 12u);
+}
+
+}  // namespace
+}  // namespace stacklab::cli

@@ -1,0 +1,91 @@
+#include "engine/store/queue.h"
+
+#include <signal.h>
+
+#include "tests/engine/store/store_testing.h"
+
+namespace stacklab {
+namespace {
+
+class Queue : public testing::Test {
+ protected:
+  std::int64_t add(int n, bool ours = false) {
+    QueueEntry entry;
+    entry.run = test_id(n);
+    entry.name = "run " + std::to_string(n);
+    entry.config_json = "{}";
+    return must(store_->queue_add(entry, ours));
+  }
+  std::vector<std::string> names() {
+    std::vector<std::string> names;
+    for (const QueueEntry& entry : must(must(open_store_reader(folder_.path()))->queue())) names.push_back(entry.name);
+    return names;
+  }
+  void reopen() {
+    store_.reset();
+    store_ = must(Store::open(folder_.path()));
+  }
+
+  using Names = std::vector<std::string>;
+  TemporaryFolder folder_;
+  std::unique_ptr<Store> store_ = must(Store::open(folder_.path()));
+};
+
+TEST_F(Queue, KeepsItsOrderOverARestart) {
+  for (int n = 1; n <= 4; ++n) add(n);
+  const auto last = add(5);
+  must(store_->queue_move(last, 0));
+  EXPECT_EQ(names(), (Names{"run 5", "run 1", "run 2", "run 3", "run 4"}));
+  must(store_->queue_move(last, 2));
+  EXPECT_EQ(names(), (Names{"run 1", "run 2", "run 5", "run 3", "run 4"}));
+  must(store_->queue_move(last, 100));
+  reopen();
+  EXPECT_EQ(names(), (Names{"run 1", "run 2", "run 3", "run 4", "run 5"}));
+  must(store_->queue_remove(last));
+  EXPECT_EQ(names(), (Names{"run 1", "run 2", "run 3", "run 4"}));
+  for (const Status& wrong : {store_->queue_remove(last), store_->queue_move(last, 0)}) {
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().kind, Error::Kind::usage);
+  }
+}
+
+TEST_F(Queue, OnlyWhatNoLivingProcessWillStartIsGivenOut) {
+  const auto held = add(1), ours = add(2, true), other = add(3);
+  const auto refused = store_->queue_take(ours);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, Error::Kind::refused);
+  EXPECT_NE(refused.error().what.find(std::to_string(getpid())), std::string::npos) << refused.error().message();
+  EXPECT_EQ(must(store_->queue_take(other))->name, "run 3");
+  EXPECT_EQ(must(store_->queue_take({}))->id, held);
+  EXPECT_FALSE(must(store_->queue_take({}))) << "all are ours by now";
+  EXPECT_FALSE(store_->queue_take(12345));
+}
+
+TEST_F(Queue, EntriesOfADeadProcessWaitForAPerson) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto store = Store::open(folder_.path());
+    QueueEntry entry;
+    entry.run = test_id(7);
+    entry.name = "left behind";
+    if (!store || !(*store)->queue_add(entry, true)) _exit(1);
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  const auto entries = must(must(open_store_reader(folder_.path()))->queue());
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].process, 0);
+  EXPECT_EQ(must(store_->queue_take({}))->name, "left behind");
+}
+
+TEST_F(Queue, ARunThatBeginsWaitsNoMore) {
+  add(1);
+  add(2);
+  must(store_->claim(test_request(1), {}));
+  EXPECT_EQ(names(), Names{"run 2"});
+}
+
+}  // namespace
+}  // namespace stacklab
