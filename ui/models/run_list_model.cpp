@@ -1,6 +1,8 @@
 #include "ui/models/run_list_model.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "ui/models/state_look.h"
 #include "ui/theme/numbers.h"
@@ -31,9 +33,11 @@ void RunListModel::update(const WorkspaceSnapshotPtr& snapshot) {
     shown_moved = true;
   }
   // Rows that went, then rows that came; the rest keep their order, since a run's place in the store never changes.
+  std::unordered_set<std::string_view> there;
+  for (const RunInfo& run : next) there.insert(run.summary.id);
   for (int row = static_cast<int>(rows_.size()) - 1; row >= 0; --row) {
     const RunId id = run_at(row).summary.id;
-    if (std::any_of(next.begin(), next.end(), [&](const RunInfo& r) { return r.summary.id == id; })) continue;
+    if (there.contains(id)) continue;
     beginRemoveRows({}, row, row);
     rows_.erase(rows_.begin() + row);
     endRemoveRows();

@@ -108,6 +108,7 @@ void WorkspaceLink::stop_job(std::int64_t job) {
 }
 
 void WorkspaceLink::in_background(std::function<void()> work, std::function<void()> done) {
+  if (!thread_.isRunning()) return;  // the reader went with its thread
   QPointer<WorkspaceLink> self(this);
   QMetaObject::invokeMethod(
       reader_,
@@ -118,6 +119,11 @@ void WorkspaceLink::in_background(std::function<void()> work, std::function<void
         });
       },
       Qt::QueuedConnection);
+}
+
+void WorkspaceLink::with_store(std::function<void(StoreReader*, JobService*)> work, std::function<void()> done) {
+  in_background([reader = reader_, work = std::move(work)] { work(reader->store(), reader->job_service()); },
+                std::move(done));
 }
 
 void WorkspaceLink::close() {

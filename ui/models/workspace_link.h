@@ -52,6 +52,9 @@ class WorkspaceLink : public QObject {
   // Runs work on the reading thread, then done (if the link still lives) on this one.
   void in_background(std::function<void()> work, std::function<void()> done);
 
+  // The same with the store in hand. reader is null where nothing is open, service where nothing can be written.
+  void with_store(std::function<void(StoreReader* reader, JobService* service)> work, std::function<void()> done);
+
   // Stops all jobs cleanly; emits closed() when they have saved and everything is shut. Calling it again is harmless.
   void close();
   // The same where another window shows this workspace and its jobs go on.

@@ -29,6 +29,9 @@ class WorkspaceReader : public QObject {
   void drain();  // waits, turn by turn, until the jobs have ended; then shuts everything and emits drained()
 
   void leave();  // shuts everything, whatever jobs there are, and emits drained()
+  // Null where nothing is open. On the reading thread, for work that comes in between.
+  StoreReader* store() const { return reader_.get(); }
+  JobService* job_service() const { return service_.get(); }
 
   // From any thread.
   void hurry() { hurry_ = true; }              // leave long reads: something else is asked for

@@ -1,6 +1,7 @@
 #include "ui/shell/pages.h"
 
 #include "ui/pages/monitor/monitor_page.h"
+#include "ui/pages/runs/runs_page.h"
 #include "ui/shell/main_window.h"
 #include "ui/shell/settings_page.h"
 
@@ -11,6 +12,8 @@ const std::vector<PageEntry>& page_entries() {
   static const std::vector<PageEntry> entries = {
       {"monitor", QT_TRANSLATE_NOOP("pages", "Monitor"), "monitor", "Ctrl+1", 0,
        [](MainWindow* w) -> Page* { return new MonitorPage(w->link(), w->undo_stack(), w); }},
+      {"runs", QT_TRANSLATE_NOOP("pages", "Runs"), "runs", "Ctrl+2", 0,
+       [](MainWindow* w) -> Page* { return new RunsPage(w->link(), w->undo_stack(), w); }},
       {"settings", QT_TRANSLATE_NOOP("pages", "Settings"), "preferences-system", "Ctrl+,", bottom_group,
        [](MainWindow* w) -> Page* { return new SettingsPage(w->keeper(), w); }},
   };

@@ -4,13 +4,12 @@
 #include <QListView>
 #include <QStyledItemDelegate>
 #include <QTabWidget>
-#include <map>
 
 #include "ui/models/event_list_model.h"
 #include "ui/models/snapshot.h"
+#include "ui/theme/fact_grid.h"
 #include "ui/theme/widgets.h"
 
-class QGridLayout;
 class QPlainTextEdit;
 
 namespace stacklab::ui {
@@ -20,20 +19,6 @@ class EventDelegate : public QStyledItemDelegate {
   using QStyledItemDelegate::QStyledItemDelegate;
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
-};
-
-// Label and value, one below the other; values elide, with the whole as tip.
-class FactGrid : public QWidget {
- public:
-  explicit FactGrid(QWidget* parent = nullptr);
-  void set(const QString& label, const QString& value, bool mono = false);  // an empty value hides the row
-
- private:
-  struct Row {
-    TextLabel *label, *value;
-  };
-  QGridLayout* grid_;
-  std::map<QString, Row> rows_;
 };
 
 class Inspector : public QTabWidget {

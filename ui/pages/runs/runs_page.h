@@ -1,0 +1,105 @@
+// All runs of the workspace: looked for, sorted, grouped, described, steered; and what waits to become one.
+#pragma once
+
+#include <QJsonObject>
+#include <QPointer>
+#include <QTimer>
+#include <QUndoStack>
+
+#include "ui/frame/page.h"
+#include "ui/models/run_table_model.h"
+#include "ui/pages/runs/filter_field.h"
+#include "ui/pages/runs/launch_dialog.h"
+#include "ui/pages/runs/queue_panel.h"
+#include "ui/pages/runs/run_actions.h"
+#include "ui/pages/runs/run_control.h"
+#include "ui/pages/runs/run_panel.h"
+#include "ui/pages/runs/runs_view.h"
+#include "ui/pages/runs/saved_views.h"
+
+class QComboBox;
+class QMenu;
+
+namespace stacklab::ui {
+
+class RunsPage : public Page {
+  Q_OBJECT
+ public:
+  RunsPage(WorkspaceLink* link, QUndoStack* undo, QWidget* parent = nullptr);
+
+  void add_actions(ActionSet& actions) override;
+  QTabWidget* dock() const override { return panel_; }
+  void show_run(const RunId& run, std::optional<std::int64_t> step) override;
+  bool settled() const override;
+  // A config to be looked at before it is started: of a file, a drop, a preset.
+  LaunchDialog* launch(const LaunchStart& start);
+
+  RunTableModel* model() const { return model_; }
+  RunsView* view() const { return view_; }
+  FilterField* filter() const { return filter_; }
+  RunPanel* panel() const { return panel_; }
+  QueuePanel* queue() const { return queue_; }
+  RunControl* control() const { return control_; }
+  RunActions& actions() { return actions_; }
+  LaunchDialog* launch_dialog() const { return launch_; }
+  RunsViewState state() const;
+  void apply(const RunsViewState& state);
+  void save_view(const QString& name);
+  void remove_view(const QString& name);
+  const SavedViews& views() const { return views_; }
+  void set_group(const QString& key);
+  void sort_by(const QString& column, bool descending);
+  void set_columns(const QStringList& ids);
+  std::vector<RunRowPtr> chosen() const;
+  QString facts_text() const { return facts_->full_text(); }
+
+ signals:
+  void run_chosen(const stacklab::RunId& run);
+  void shown_changed(const QStringList& hidden);  // ids of runs whose curves are not to be seen
+
+ private:
+  void build();
+  void connect_actions();
+  void open_file();
+  void fork_chosen();
+  void put_away(bool trash);
+  void take(const RunListAnswerPtr& answer);
+  void choice_moved();
+  void ask_store();
+  void fill_view_menu();
+  void fill_column_menu(QMenu* menu);
+  void show_context_menu(const QPoint& at);
+  void edit_cell(const QString& column);
+  void toggle_shown(const std::vector<std::int64_t>& numbers);
+  void read_mini();
+  void load_views();
+  void keep_views();
+  void show_emptiness();
+
+  WorkspaceLink* link_;
+  RunControl* control_;
+  RunSource* source_;
+  RunTableModel* model_;
+  RunActions actions_;
+  RunsView* view_;
+  FilterField* filter_;
+  RunPanel* panel_;
+  QueuePanel* queue_;
+  TextLabel *facts_, *baseline_;
+  QToolButton *view_button_, *columns_button_;
+  QComboBox* group_;
+  QPushButton* new_run_;
+  Notice* empty_;
+  QPointer<LaunchDialog> launch_;
+  SavedViews views_;
+  RunFilter filter_tree_;
+  QString sort_ = QStringLiteral("number");
+  bool descending_ = true, applying_ = false, views_loaded_ = false, mini_busy_ = false;
+  QTimer keep_timer_, choice_timer_;
+  std::map<RunState, std::int64_t> counts_;
+  std::int64_t all_ = -1;
+  QString error_, mini_key_;
+  std::string workspace_;  // its folder; empty until it is open
+};
+
+}  // namespace stacklab::ui
