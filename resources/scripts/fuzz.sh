@@ -38,7 +38,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-install_packages run test ci
+install_packages run test fuzz
 build fuzz -- fuzz
 program=$root/build/fuzz/bin/fuzz
 mapfile -t lines < <(FUZZ_TARGET=list "$program")
