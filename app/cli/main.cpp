@@ -60,8 +60,8 @@ int run(const std::vector<std::string>& words) {
                        "stacklab train experiments/first-run.json --workspace workspace",
                        {},
                        {bench_verb(), checkpoint_verb(), completion_verb(), corpus_verb(), data_verb(), doctor_verb(),
-                        fork_verb(), params_verb(), pause_verb(), plan_verb(), queue_verb(), replay_verb(), resume_verb(),
-                        runs_verb(), stop_verb(), tokenizer_verb(), train_verb()},
+                        fork_verb(), params_verb(), pause_verb(), plan_verb(), queue_verb(), replay_verb(),
+                        resume_verb(), runs_verb(), stop_verb(), tokenizer_verb(), train_verb()},
                        {},
                        {}};
     if (asks_for_candidates(words)) {

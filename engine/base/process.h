@@ -20,7 +20,7 @@ struct ProcessOptions {
   std::vector<std::pair<std::string, std::string>> environment;  // added to this process's
   std::size_t output_limit = 64u << 20;                          // bytes kept of each stream; more is read and dropped
   double timeout_seconds = 0;                                    // 0: none
-  std::function<void()> meanwhile;  // called in this thread some four times a second while the program runs
+  std::function<void()> meanwhile = {};  // called in this thread some four times a second while the program runs
 };
 
 struct ProcessResult {
