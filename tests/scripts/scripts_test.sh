@@ -143,7 +143,7 @@ test_packages() {
   [ -z "$bad" ] || fail "packages.txt has a line that is no package: $bad"
   bad=$(printf '%s\n' "$output" | sort | uniq -d)
   [ -z "$bad" ] || fail "packages.txt has a package twice: $bad"
-  bad=$(grep -vE '^(#.*|\[(run|test|ci)\]|[^ #]+ +# .*|)$' "$root/packages.txt")
+  bad=$(grep -vE '^(#.*|\[(run|test|ci|fuzz)\]|[^ #]+ +# .*|)$' "$root/packages.txt")
   [ -z "$bad" ] || fail "packages.txt does not say what for: $bad"
 
   make_house

@@ -69,7 +69,6 @@ TEST(Validate, WhatThisBuildCannotDo) {
       {"run.device: cpu", [](RunConfig& c) { c.train.precision = "fp64", c.run.device = "cpu"; }},
       {"run.device: cuda is not in this build", [](RunConfig& c) { c.run.device = "cuda"; }},
       {"run.recompute: block is not", [](RunConfig& c) { c.run.recompute = "block"; }},
-      {"run.budget is not", [](RunConfig& c) { c.run.budget.hours = 2; }},
   });
 }
 
