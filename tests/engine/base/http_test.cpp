@@ -58,8 +58,12 @@ class Http : public testing::Test {
 };
 
 TEST_F(Http, FetchesOnceAndChecksFromThenOn) {
-  const HttpServer server(
-      [&](const Request& request, const Connection& to) { serve_file(request, to, body_, "\"v1\""); });
+  std::string other = body_;
+  other[5] ^= 1;
+  std::atomic<bool> changed = false;
+  const HttpServer server([&](const Request& request, const Connection& to) {
+    serve_file(request, to, changed ? other : body_, "\"v1\"");
+  });
   std::int64_t done = 0, total = 0;
   expect_whole(get(server, "/file.bin", {}, [&](std::int64_t d, std::int64_t t) {
     EXPECT_GE(d, done);
@@ -80,7 +84,7 @@ TEST_F(Http, FetchesOnceAndChecksFromThenOn) {
   fs::remove(target());
   expect_whole(get(server));
   fs::remove(target());
-  body_[5] ^= 1;
+  changed = true;
   expect_error(get(server), "SHA-256");
   EXPECT_FALSE(fs::exists(part()));
 }
