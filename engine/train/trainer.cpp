@@ -130,9 +130,6 @@ class Trainer {
 
   Status restore() {
     state_.first_loss = state_.loss = state_.val_loss = std::numeric_limits<double>::quiet_NaN();
-    std::error_code ec;
-    std::filesystem::create_directories(request_.run_dir, ec);
-    if (ec) return tl::unexpected<Error>(file_error("cannot create the run's folder", request_.run_dir, ec.value()));
     remove_stale_temporaries(request_.run_dir);
     bool restored = false;
     if (request_.from) {

@@ -37,9 +37,11 @@ TEST(ResumeAnywhere, EveryStepOfThreeEpochs) {
   ASSERT_EQ(loader->shape().accumulation, 2);
 
   RecordingSink straight;
+  fs::create_directories(folder / "straight");
   ASSERT_TRUE(train({c, folder / "straight", 0, false, 0}, data, straight, {}));
   for (std::int64_t k = 1; k <= 15; ++k) {
     const fs::path run = folder / std::to_string(k);
+    fs::create_directories(run);
     RecordingSink first, second;
     const auto stopped = train({c, run, k, false, 0}, data, first, {});
     ASSERT_TRUE(stopped) << stopped.error().message();
@@ -153,6 +155,7 @@ TEST_F(Resume, FromACheckpointOfAnotherFolder) {
   RecordingSink first, second;
   ASSERT_TRUE(run(small_config(), first, "origin", false, 14));
   const auto before = fs::last_write_time(folder_.path() / "origin/ckpt_step7");
+  fs::create_directories(folder_.path() / "copy");
   TrainRequest request{small_config(), folder_.path() / "copy", 14, false, 0};
   request.from = list_checkpoints(folder_.path() / "origin").at(0);
   const auto r = train(request, data_, second, {});
