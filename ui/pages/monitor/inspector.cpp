@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/frame/run_head.h"
 #include "ui/models/state_look.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/numbers.h"
@@ -61,26 +62,7 @@ Inspector::Inspector(EventListModel* events, QWidget* parent) : QTabWidget(paren
   auto* head = new QVBoxLayout;
   head->setContentsMargins(pad, 10, pad, 10);
   head->setSpacing(7);
-  auto* first = new QHBoxLayout;
-  first->setSpacing(8);
-  swatch_ = new Swatch(page);
-  name_ = new TextLabel(TextRole::body, Token::text, true, page);
-  name_->set_elided(true);
-  pill_ = new StatePill(page);
-  first->addWidget(swatch_);
-  first->addWidget(name_, 1);
-  first->addWidget(pill_);
-  cause_ = new TextLabel(TextRole::secondary, Token::text2, false, page);
-  cause_->setWordWrap(true);
-  bar_ = new ThinProgress(page);
-  auto* second = new QHBoxLayout;
-  steps_ = new TextLabel(TextRole::secondary, Token::text, false, page);
-  steps_->set_numbers(true);
-  left_ = new TextLabel(TextRole::secondary, Token::text2, false, page);
-  left_->set_numbers(true);
-  second->addWidget(steps_);
-  second->addStretch();
-  second->addWidget(left_);
+  head_ = new RunHead(page);
   auto* buttons = new QHBoxLayout;
   buttons->setSpacing(6);
   stop_ = make_button(tr("Stop"), QStringLiteral("media-playback-stop"), page);
@@ -88,10 +70,7 @@ Inspector::Inspector(EventListModel* events, QWidget* parent) : QTabWidget(paren
   buttons->addWidget(stop_);
   buttons->addWidget(resume_);
   buttons->addStretch();
-  head->addLayout(first);
-  head->addWidget(cause_);
-  head->addWidget(bar_);
-  head->addLayout(second);
+  head->addWidget(head_);
   head->addLayout(buttons);
   column->addLayout(head);
   column->addWidget(make_line(Qt::Horizontal, page));
@@ -155,13 +134,7 @@ void Inspector::set_button(QPushButton* button, bool enabled, const QString& why
 }
 
 void Inspector::show_nothing() {
-  swatch_->hide();
-  name_->set_full_text(tr("No run selected"));
-  pill_->hide();
-  cause_->hide();
-  bar_->set(-1, Token::info);
-  steps_->set_full_text({});
-  left_->set_full_text({});
+  head_->show_nothing();
   facts_->hide();
   set_button(stop_, false, tr("There is no run to stop."));
   set_button(resume_, false, tr("There is no run to resume."));
@@ -171,41 +144,13 @@ void Inspector::show_nothing() {
 
 void Inspector::show_job(const JobSnapshot& job) {
   show_nothing();
-  name_->set_full_text(text(job.name));
-  pill_->show();
-  const StateLook look_ = look_of(job.stopping     ? RunState::stopping
-                                  : is_queued(job) ? RunState::queued
-                                                   : RunState::running,
-                                  false);
-  pill_->set_state(look_.glyph, job.stopping || is_queued(job) ? look_.word : tr("preparing"), look_.color,
-                   look_.ground);
-  const Progress& p = job.progress;
-  bar_->set(p.total > 0 ? static_cast<double>(p.done) / static_cast<double>(p.total) : -1, look_.color);
-  steps_->set_full_text(is_queued(job) ? tr("waits for its turn") : phase_title(p.phase));
-  cause_->setVisible(!p.detail.empty());
-  cause_->set_full_text(text(p.detail));
+  head_->show_job(job);
   set_button(stop_, !job.stopping, tr("It is stopping already."));
 }
 
 void Inspector::show_run(const RunInfo& run, double now, double tokens_per_second, bool can_steer) {
   const RunSummary& s = run.summary;
-  swatch_->show();
-  swatch_->set_run_number(s.number);
-  name_->set_full_text(text(s.name));
-  pill_->show();
-  const StateLook state = look_of(run);
-  pill_->set_state(state.glyph, state.word, state.color, state.ground);
-  const QString why = cause_of(run, now);
-  cause_->setVisible(!why.isEmpty());
-  cause_->set_full_text(why);
-  cause_->set_color(s.state == RunState::failed || s.state == RunState::killed ? Token::bad : Token::text2);
-  bar_->set(fraction_done(s), state.color);
-  steps_->set_full_text(s.total_steps > 0 ? tr("step %1 of %2").arg(format_count(s.step), format_count(s.total_steps))
-                                          : tr("step %1").arg(format_count(s.step)));
-  const double left = seconds_left(s);
-  left_->set_full_text(left >= 0       ? tr("%1 left").arg(format_duration(left))
-                       : s.seconds > 0 ? tr("took %1").arg(format_duration(s.seconds))
-                                       : QString());
+  head_->show_run(run, now);
 
   const bool running = s.state == RunState::running || s.state == RunState::queued;
   set_button(stop_, running && can_steer,

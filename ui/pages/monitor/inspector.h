@@ -14,6 +14,8 @@ class QPlainTextEdit;
 
 namespace stacklab::ui {
 
+class RunHead;
+
 class EventDelegate : public QStyledItemDelegate {
  public:
   using QStyledItemDelegate::QStyledItemDelegate;
@@ -41,10 +43,8 @@ class Inspector : public QTabWidget {
  private:
   void set_button(QPushButton* button, bool enabled, const QString& why_not);
 
-  Swatch* swatch_;
-  TextLabel *name_, *cause_, *steps_, *left_, *events_title_;
-  StatePill* pill_;
-  ThinProgress* bar_;
+  RunHead* head_;
+  TextLabel* events_title_;
   QPushButton *stop_, *resume_;
   FactGrid* facts_;
   QListView* events_;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/frame/run_head.h"
 #include "ui/models/state_look.h"
 #include "ui/pages/runs/run_actions.h"
 #include "ui/theme/fact_grid.h"
@@ -69,26 +70,7 @@ RunPanel::RunPanel(const RunActions& actions, QWidget* parent) : QTabWidget(pare
   auto* head = new QVBoxLayout;
   head->setContentsMargins(pad, 10, pad, 10);
   head->setSpacing(7);
-  auto* first = new QHBoxLayout;
-  first->setSpacing(8);
-  swatch_ = new Swatch(body_);
-  name_ = new TextLabel(TextRole::body, Token::text, true, body_);
-  name_->set_elided(true);
-  pill_ = new StatePill(body_);
-  first->addWidget(swatch_);
-  first->addWidget(name_, 1);
-  first->addWidget(pill_);
-  cause_ = new TextLabel(TextRole::secondary, Token::text2, false, body_);
-  cause_->setWordWrap(true);
-  bar_ = new ThinProgress(body_);
-  auto* second = new QHBoxLayout;
-  steps_ = new TextLabel(TextRole::secondary, Token::text, false, body_);
-  steps_->set_numbers(true);
-  left_ = new TextLabel(TextRole::secondary, Token::text2, false, body_);
-  left_->set_numbers(true);
-  second->addWidget(steps_);
-  second->addStretch();
-  second->addWidget(left_);
+  head_ = new RunHead(body_);
   auto* buttons = new QHBoxLayout;
   buttons->setSpacing(6);
   for (QAction* action : {actions.pause, actions.resume, actions.stop, actions.checkpoint}) {
@@ -108,10 +90,7 @@ RunPanel::RunPanel(const RunActions& actions, QWidget* parent) : QTabWidget(pare
     buttons->addWidget(button);
   }
   buttons->addStretch();
-  head->addLayout(first);
-  head->addWidget(cause_);
-  head->addWidget(bar_);
-  head->addLayout(second);
+  head->addWidget(head_);
   head->addLayout(buttons);
   column->addLayout(head);
   column->addWidget(make_line(Qt::Horizontal, body_));
@@ -219,15 +198,9 @@ void RunPanel::show_run(const RunRowPtr& row, const RunRowPtr& baseline, double 
   const bool same = row && row->summary.id == shown_;
   if (!same) save_note();
   body_->setEnabled(row != nullptr);
-  swatch_->setVisible(row != nullptr);
-  pill_->setVisible(row != nullptr);
   if (!row) {
     shown_.clear();
-    name_->set_full_text(tr("No run selected"));
-    cause_->hide();
-    bar_->set(-1, Token::info);
-    steps_->set_full_text({});
-    left_->set_full_text({});
+    head_->show_nothing();
     facts_->hide();
     mini_->set_curves({});
     shown_note_.clear();
@@ -241,21 +214,7 @@ void RunPanel::show_run(const RunRowPtr& row, const RunRowPtr& baseline, double 
   const RunInfo info{s, {}, -1};
   if (!same) mini_->set_curves({});
   shown_ = s.id;
-  swatch_->set_run_number(s.number);
-  name_->set_full_text(text(s.name));
-  const StateLook state = look_of(s.state, s.stalled);
-  pill_->set_state(state.glyph, state.word, state.color, state.ground);
-  const QString why = cause_of(info, now);
-  cause_->setVisible(!why.isEmpty());
-  cause_->set_full_text(why);
-  cause_->set_color(s.state == RunState::failed || s.state == RunState::killed ? Token::bad : Token::text2);
-  bar_->set(fraction_done(s), state.color);
-  steps_->set_full_text(s.total_steps > 0 ? tr("step %1 of %2").arg(format_count(s.step), format_count(s.total_steps))
-                                          : tr("step %1").arg(format_count(s.step)));
-  const double left = seconds_left(s);
-  left_->set_full_text(left >= 0       ? tr("%1 left").arg(format_duration(left))
-                       : s.seconds > 0 ? tr("took %1").arg(format_duration(s.seconds))
-                                       : QString());
+  head_->show_run(info, now);
   facts_->show();
   facts_->set(tr("Config"), text(s.id), true);
   facts_->set(tr("Commit"),

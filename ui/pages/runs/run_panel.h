@@ -17,6 +17,7 @@ class QVBoxLayout;
 namespace stacklab::ui {
 
 class FactGrid;
+class RunHead;
 struct RunActions;
 
 class RunPanel : public QTabWidget {
@@ -43,10 +44,8 @@ class RunPanel : public QTabWidget {
  private:
   void save_note();
 
-  Swatch* swatch_;
-  TextLabel *name_, *cause_, *steps_, *left_, *against_title_, *difference_title_, *tags_;
-  StatePill* pill_;
-  ThinProgress* bar_;
+  RunHead* head_;
+  TextLabel *against_title_, *difference_title_, *tags_;
   MiniLoss* mini_;
   FactGrid* facts_;
   QGridLayout* against_;
