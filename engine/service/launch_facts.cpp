@@ -30,7 +30,7 @@ std::vector<double> earlier_rates(const RunConfig& config, StoreReader& reader) 
   query.descending = true;
   query.limit = 200;
   query.archived = true;
-  query.conditions = {{"tokens_per_second", RunQuery::Condition::Op::greater, 0.0}};
+  query.filter = RunFilter::compare("tokens_per_second", RunFilter::Op::greater, 0);
   const auto runs = reader.runs(query);
   if (!runs) return {};
   const double own = run_flops(config);
@@ -96,7 +96,7 @@ Result<LaunchFacts> launch_facts(const RunConfig& config, const std::filesystem:
   std::vector<double> rates = reader != nullptr ? earlier_rates(config, *reader) : std::vector<double>();
   facts.earlier_runs = static_cast<int>(rates.size());
   if (rates.empty()) {
-    const int threads = config.run.threads > 0 ? static_cast<int>(config.run.threads) : usable_threads();
+    const int threads = threads_for(config.run.threads);
     if (const auto rate = gemm_rate(workspace, threads))
       rates = {*rate * least_share, *rate * usual_share, *rate * most_share};
   } else {

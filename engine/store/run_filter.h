@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "engine/base/result.h"
@@ -22,6 +23,10 @@ struct RunFilter {
   Op op = Op::equal;
   double number = 0;  // of a number: NaN for those measured and not a number
   std::string text;   // of all other comparisons, and the word
+
+  static RunFilter compare(std::string key, Op op, double number) {
+    return {.kind = Kind::number, .parts = {}, .key = std::move(key), .op = op, .number = number, .text = {}};
+  }
 
   bool matches_all() const { return kind == Kind::all && parts.empty(); }
 };

@@ -154,11 +154,9 @@ Result<Expression> expression_of(const std::string& key, const std::string& stat
   return Expression{"CASE WHEN json_valid(r.config_json) THEN json_extract(r.config_json, ?) END", {"$." + key}};
 }
 
-const char* sign_of(RunQuery::Condition::Op op) {
-  using Op = RunQuery::Condition::Op;
+const char* sign_of(RunFilter::Op op) {
+  using Op = RunFilter::Op;
   switch (op) {
-    case Op::equal:
-      return "=";
     case Op::unequal:
       return "<>";
     case Op::less:
@@ -169,6 +167,9 @@ const char* sign_of(RunQuery::Condition::Op op) {
       return ">";
     case Op::at_least:
       return ">=";
+    case Op::equal:
+    case Op::contains:
+      break;
   }
   return "=";
 }
@@ -198,24 +199,6 @@ Expression nan_of(const RunFilter& filter, const Expression& value, bool nan) {
 Result<Expression> condition_of(const RunFilter& filter, const std::string& state) {
   using Kind = RunFilter::Kind;
   using Op = RunFilter::Op;
-  const auto sign = [&]() -> const char* {
-    switch (filter.op) {
-      case Op::unequal:
-        return "<>";
-      case Op::less:
-        return "<";
-      case Op::at_most:
-        return "<=";
-      case Op::greater:
-        return ">";
-      case Op::at_least:
-        return ">=";
-      case Op::equal:
-      case Op::contains:
-        break;
-    }
-    return "=";
-  };
   const std::string turned = filter.op == Op::unequal ? "NOT " : "";
   switch (filter.kind) {
     case Kind::all:
@@ -265,7 +248,7 @@ Result<Expression> condition_of(const RunFilter& filter, const std::string& stat
   if (filter.op == Op::contains)
     expression.sql = fmt::format("coalesce(instr(lower({}), lower(?)) > 0, 0)", expression.sql);
   else
-    expression.sql = fmt::format("coalesce({} {} ?, 0)", expression.sql, sign());
+    expression.sql = fmt::format("coalesce({} {} ?, 0)", expression.sql, sign_of(filter.op));
   if (number)
     expression.values.emplace_back(filter.number);
   else
@@ -362,13 +345,6 @@ Result<RunClause> compile(const RunQuery& query, const std::vector<std::int64_t>
   for (const std::string& tag : query.tags) {
     require("EXISTS (SELECT 1 FROM tags WHERE run = r.number AND tag = ?)");
     clause.values.emplace_back(tag);
-  }
-  for (const RunQuery::Condition& condition : query.conditions) {
-    auto expression = expression_of(condition.key, state);
-    if (!expression) return tl::unexpected(expression.error());
-    require(fmt::format("{} {} ?", expression->sql, sign_of(condition.op)));
-    clause.values.insert(clause.values.end(), expression->values.begin(), expression->values.end());
-    std::visit([&](const auto& value) { clause.values.emplace_back(value); }, condition.value);
   }
   if (!query.filter.matches_all()) {
     auto condition = condition_of(query.filter, state);

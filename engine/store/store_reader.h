@@ -95,20 +95,12 @@ struct AlertRow {
 
 // Which runs, in which order. Whatever is left empty does not matter.
 struct RunQuery {
-  // A comparison of a column ("loss", "val_loss", "step", "tokens", "seconds", "created", "number", "fork_step"), a
-  // metric's last value ("metric.grad_norm") or a key of the config ("optim.adam_lr") with a value.
-  struct Condition {
-    std::string key;
-    enum class Op { equal, unequal, less, at_most, greater, at_least } op = Op::equal;
-    std::variant<double, std::string> value;
-  };
   std::vector<RunState> states = {};
-  std::string text = {};                   // in name, id or note
-  std::vector<std::string> tags = {};      // all of them
-  std::vector<Condition> conditions = {};  // all of them
+  std::string text = {};               // in name, id or note
+  std::vector<std::string> tags = {};  // all of them
   RunFilter filter = {};
   bool archived = false, deleted = false;  // these too
-  std::string order = "number";            // as a condition's key, or "name", "state"
+  std::string order = "number";            // as a comparison's key, or "name", "state"
   bool descending = false;
   std::int64_t limit = -1, offset = 0;
 };

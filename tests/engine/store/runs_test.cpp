@@ -38,17 +38,23 @@ TEST_F(Runs, AreFilteredAndSortedByTheStore) {
   add(2, RunState::paused, 1.0);
   add(3, RunState::finished, 2.0);
   add(4, RunState::failed);
-  using Op = RunQuery::Condition::Op;
+  using Op = RunFilter::Op;
+  const auto compare = RunFilter::compare;
+  RunFilter both, precision;
+  both.parts = {compare("optim.adam_lr", Op::less, 3e-3), compare("loss", Op::less, 2.0)};
+  precision.kind = RunFilter::Kind::text;
+  precision.key = "train.precision";
+  precision.text = "bf16";
   EXPECT_EQ(listed({}), "1234");
   EXPECT_EQ(listed({.states = {RunState::finished}}), "13");
   EXPECT_EQ(listed({.states = {RunState::finished, RunState::failed}}), "134");
   EXPECT_EQ(listed({.order = "loss"}), "2314") << "without a value comes last";
   EXPECT_EQ(listed({.order = "loss", .descending = true}), "1324");
   EXPECT_EQ(listed({.order = "metric.grad_norm", .descending = true, .limit = 2, .offset = 1}), "32");
-  EXPECT_EQ(listed({.conditions = {{"optim.adam_lr", Op::at_least, 3e-3}}}), "34");
-  EXPECT_EQ(listed({.conditions = {{"optim.adam_lr", Op::less, 3e-3}, {"loss", Op::less, 2.0}}}), "2");
-  EXPECT_EQ(listed({.conditions = {{"train.precision", Op::equal, std::string("bf16")}}}), "1234");
-  EXPECT_EQ(listed({.conditions = {{"no.such.key", Op::equal, 1.0}}}), "");
+  EXPECT_EQ(listed({.filter = compare("optim.adam_lr", Op::at_least, 3e-3)}), "34");
+  EXPECT_EQ(listed({.filter = both}), "2");
+  EXPECT_EQ(listed({.filter = precision}), "1234");
+  EXPECT_EQ(listed({.filter = compare("no.such.key", Op::equal, 1.0)}), "");
   EXPECT_EQ(listed({.text = "RUN 3"}), "3");
   EXPECT_EQ(listed({.text = "%"}), "");
   for (const char* odd : {"loss; DROP TABLE runs", "x'.y", "Loss", "", "nothing"}) {

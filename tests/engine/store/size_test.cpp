@@ -119,7 +119,7 @@ TEST(Size, TenThousandRunsAreListedByPagesAndPolledByChanges) {
   const double one = seconds_of([&] { EXPECT_EQ(must(reader->changes(counter)).runs.size(), 1u); });
   RunQuery query;
   query.order = "loss";
-  query.conditions = {{"optim.adam_lr", RunQuery::Condition::Op::greater, 1e-3}};
+  query.filter = RunFilter::compare("optim.adam_lr", RunFilter::Op::greater, 1e-3);
   query.limit = 100;
   const double page = seconds_of([&] { EXPECT_EQ(must(reader->runs(query)).size(), 100u); });
   std::printf("10,000 runs: all in %.3f s, a poll in %.5f s, with one change in %.5f s, a sorted page in %.4f s\n",
