@@ -35,13 +35,7 @@ void write_run(JsonWriter& w, const RunSummary& run) {
   w.member("id", run.id);
   w.member("name", run.name);
   w.member("state", to_string(run.state));
-  w.key("tags");
-  w.begin_array();
-  for (const std::string& tag : run.tags) w.value(tag);
-  w.end_array();
-  w.member("note", run.note);
-  w.member("archived", run.archived > 0);
-  w.member("deleted", run.deleted > 0);
+  write_edits(w, run);
 }
 
 // Makes the edit and says how the run stands then.
@@ -268,6 +262,16 @@ Status clone(Context& context, const Options& options) {
 }
 
 }  // namespace
+
+void write_edits(JsonWriter& w, const RunSummary& run) {
+  w.key("tags");
+  w.begin_array();
+  for (const std::string& tag : run.tags) w.value(tag);
+  w.end_array();
+  w.member("note", run.note);
+  w.member("archived", run.archived > 0);
+  w.member("deleted", run.deleted > 0);
+}
 
 std::vector<Verb> run_edit_verbs() {
   const auto o = std::make_shared<Options>();

@@ -4,9 +4,14 @@
 #include <vector>
 
 #include "app/cli/verb.h"
+#include "engine/base/json_writer.h"
+#include "engine/service/job_service.h"
 
 namespace stacklab::cli {
 
 std::vector<Verb> run_edit_verbs();
+
+// What people have done to it: tags, note, archived, deleted.
+void write_edits(JsonWriter& json, const RunSummary& run);
 
 }  // namespace stacklab::cli

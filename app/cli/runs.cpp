@@ -63,13 +63,7 @@ void write_summary(JsonWriter& w, const RunSummary& run, const std::vector<std::
   w.member("commit", run.commit);
   w.member("dirty", run.dirty);
   w.member("tokenizer", run.tokenizer);
-  w.key("tags");
-  w.begin_array();
-  for (const std::string& tag : run.tags) w.value(tag);
-  w.end_array();
-  w.member("note", run.note);
-  w.member("archived", run.archived > 0);
-  w.member("deleted", run.deleted > 0);
+  write_edits(w, run);
   w.member("parent", run.parent);
   w.member("fork_step", run.fork_step);
   w.member("detached", run.detached);

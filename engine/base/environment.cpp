@@ -117,6 +117,14 @@ std::string cpu_isa() {
   return "baseline";
 }
 
+std::pair<std::string, bool> split_commit(const std::string& commit) {
+  constexpr std::string_view dirty_mark = "+dirty";
+  const bool dirty = commit.ends_with(dirty_mark);
+  return {commit.substr(0, commit.size() - (dirty ? dirty_mark.size() : 0)), dirty};
+}
+
+int threads_for(std::int64_t wanted) { return wanted > 0 ? static_cast<int>(wanted) : usable_threads(); }
+
 int usable_threads() {
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   // A fixed cpu_set_t holds 1024 processors; larger computers need a larger set.

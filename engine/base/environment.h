@@ -16,6 +16,8 @@ std::string cpu_model();
 std::string cpu_isa();
 // Logical processors that this process may use: affinity and the container's quota count. At least 1.
 int usable_threads();
+// As many as are wanted, or all that are usable: 0 stands for these.
+int threads_for(std::int64_t wanted);
 
 // NVIDIA devices that the system lists, by name where a driver tells it ("NVIDIA H200"), whether or not they can be
 // used.
@@ -54,6 +56,8 @@ struct BuildInfo {
   std::string type;      // "Release"
 };
 const BuildInfo& build_info();
+// Such a commit without its "+dirty", and whether it had one.
+std::pair<std::string, bool> split_commit(const std::string& commit);
 
 // Name and version of the libraries that this room uses, and of the C and C++ libraries.
 std::vector<std::pair<std::string, std::string>> base_library_versions();

@@ -107,7 +107,7 @@ Result<TrainBench> bench_train(const TrainBenchOptions& options) {
   TrainBench bench;
   bench.config = *config;
   bench.device = (*backend)->name();
-  ThreadTeam team(options.threads > 0 ? options.threads : usable_threads());
+  ThreadTeam team(threads_for(options.threads));
   bench.threads = team.threads();
   auto created = TrainStep::create(*config, *shape, **backend, &team);
   if (!created) return tl::unexpected(created.error());

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "engine/base/environment.h"
 #include "engine/base/json_writer.h"
@@ -10,8 +11,6 @@
 
 namespace stacklab {
 namespace {
-
-constexpr std::string_view dirty_mark = "+dirty";
 
 // Everything by which two may differ, as text.
 std::vector<std::pair<std::string, std::string>> flat(const Provenance& p) {
@@ -33,9 +32,7 @@ const std::string* value_in(const std::vector<std::pair<std::string, std::string
 
 Provenance provenance_of_build() {
   Provenance p;
-  p.commit = build_info().commit;
-  p.dirty = p.commit.ends_with(dirty_mark);
-  if (p.dirty) p.commit.resize(p.commit.size() - dirty_mark.size());
+  std::tie(p.commit, p.dirty) = split_commit(build_info().commit);
   return p;
 }
 

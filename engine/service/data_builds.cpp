@@ -145,7 +145,7 @@ Result<DataBuildReport> build_data(const fs::path& workspace, const DataRecipe& 
     return failed(out.string() + " exists", "name another folder, or remove this one");
   const Result<Ingredients> all = have_ingredients(workspace, recipe, progress, stop);
   if (!all) return tl::unexpected(all.error());
-  ThreadTeam team(threads > 0 ? threads : usable_threads());
+  ThreadTeam team(threads_for(threads));
   remove_stale_temporaries(fs::absolute(out, error).parent_path());
   Result<ShardManifest> manifest = build_shards(out, all->inputs, all->coding, all->options, team, progress, stop);
   if (!manifest) return tl::unexpected(manifest.error());
@@ -184,7 +184,7 @@ Status take_in_corpus(RunConfig& config, const fs::path& workspace, const Corpus
     const std::string name = fmt::format("{}-{}", import_name(path), key.substr(0, 16));
     const fs::path folder = workspace / "shards" / name;
     if (!fs::exists(folder, error)) {
-      ThreadTeam team(config.run.threads > 0 ? static_cast<int>(config.run.threads) : usable_threads());
+      ThreadTeam team(threads_for(config.run.threads));
       const auto built = build_shards(folder, all->inputs, all->coding, all->options, team, progress, stop);
       if (!built && !fs::exists(folder, error)) return blame(built.error());
     }
@@ -203,7 +203,7 @@ Result<ShardInspection> inspect_data(const fs::path& folder, int samples, int th
   Result<ShardManifest> manifest = read_shard_manifest(folder);
   if (!manifest) return tl::unexpected(manifest.error());
   ShardInspection seen{std::move(*manifest), {}, {}};
-  ThreadTeam team(threads > 0 ? threads : usable_threads());
+  ThreadTeam team(threads_for(threads));
   const Result<Dataset> data = Dataset::open({{folder, 1}}, team, progress, stop);
   if (!data) {
     if (data.error().kind == Error::Kind::stopped) return tl::unexpected(data.error());

@@ -225,17 +225,12 @@ JobOutcome Job::execute() {
 
 Result<RunConfig> Job::ordered_config() {
   if (order.stored_run.empty()) return order.config;
-  auto reader = open_store_reader(*workspace_);
-  if (!reader) return tl::unexpected(reader.error());
-  const auto run = (*reader)->run(order.stored_run);
+  const auto run = summary(order.stored_run);
   if (!run) return tl::unexpected(run.error());
   return parse_config(run->config_json, fmt::format("the stored config of run {}", run->id));
 }
 
-bool Job::knows_run(const RunId& id) const {
-  auto reader = open_store_reader(*workspace_);
-  return reader && (*reader)->run(id);
-}
+bool Job::knows_run(const RunId& id) const { return summary(id).has_value(); }
 
 CorpusProgress Job::reporting(std::string phase) {
   return [this, phase = std::move(phase)](std::string_view detail, std::int64_t done, std::int64_t total) {
@@ -243,14 +238,10 @@ CorpusProgress Job::reporting(std::string phase) {
   };
 }
 
-// The text itself is needed only where its shards are not there yet.
 Status Job::have_text(const std::string& name, const TokenCoding& coding, const DataConfig& data) {
   const CorpusProgress report = reporting("text");
   report("looking for " + name, 0, 0);
-  std::error_code ec;
-  if (const auto here = Corpus::describe(*workspace_ / "data" / name);
-      here && fs::exists(shards_folder(*workspace_, *here, coding, data), ec))
-    return {};
+  if (has_shards(name, coding, data, *workspace_)) return {};
   const auto corpus = steps_->ensure_corpus(name, *workspace_, report, stop_.get_token());
   return corpus ? Status() : tl::unexpected(corpus.error());
 }

@@ -10,7 +10,7 @@ Result<std::unique_ptr<JobService>> JobService::open(const std::filesystem::path
                                           std::stop_token stop) {
     TrainRequest measured = request;
     const std::int64_t threads = request.config.run.threads;
-    measured.gemm_rate = gemm_rate(workspace, threads > 0 ? static_cast<int>(threads) : usable_threads()).value_or(0);
+    measured.gemm_rate = gemm_rate(workspace, threads_for(threads)).value_or(0);
     return train(measured, data, sink, std::move(stop));
   };
   return open_job_service(workspace, {ensure_corpus, train_measured});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/environment.h"
@@ -110,10 +111,7 @@ Provenance recorded_provenance(const Stretch& stretch, const std::vector<Checkpo
   for (const CheckpointFolder& c : order)
     if (auto known = checkpoint_provenance(c)) return *known;
   Provenance p = now;
-  p.commit = run.commit;
-  constexpr std::string_view dirty = "+dirty";
-  p.dirty = p.commit.ends_with(dirty);
-  if (p.dirty) p.commit.resize(p.commit.size() - dirty.size());
+  std::tie(p.commit, p.dirty) = split_commit(run.commit);
   p.corpus_sha256 = run.corpus_sha256;
   return p;
 }
@@ -138,9 +136,11 @@ Result<Dataset> data_of(const RunConfig& config, const fs::path& workspace,
   if (!mixture) return tl::unexpected(mixture.error());
   const auto coding = coding_named(config.data.tokenizer, workspace);
   if (!coding) return tl::unexpected(coding.error());
-  for (const MixturePart& part : *mixture)
+  for (const MixturePart& part : *mixture) {
+    if (has_shards(part.name, *coding, config.data, workspace)) continue;
     if (const auto corpus = ensure_corpus(part.name, workspace, report, stop); !corpus)
       return tl::unexpected(corpus.error());
+  }
   return open_run_data(config, *mixture, *coding, workspace, report, stop);
 }
 

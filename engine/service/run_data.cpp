@@ -44,6 +44,13 @@ std::string recipe_of(const CorpusInfo& corpus, const TokenCoding& coding, const
   return w.text();
 }
 
+// <workspace>/shards/<corpus>-<what they are made from>
+fs::path shards_folder(const fs::path& workspace, const CorpusInfo& corpus, const TokenCoding& coding,
+                       const DataConfig& data) {
+  const std::string key = sha256_hex(std::string_view(recipe_of(corpus, coding, data)));
+  return workspace / "shards" / fmt::format("{}-{}", corpus.name, key.substr(0, 16));
+}
+
 }  // namespace
 
 Result<std::vector<MixturePart>> mixture_of(const DataConfig& data) {
@@ -123,16 +130,17 @@ Status take_in_tokenizer(RunConfig& config, const fs::path& workspace) {
   return {};
 }
 
-fs::path shards_folder(const fs::path& workspace, const CorpusInfo& corpus, const TokenCoding& coding,
-                       const DataConfig& data) {
-  const std::string key = sha256_hex(std::string_view(recipe_of(corpus, coding, data)));
-  return workspace / "shards" / fmt::format("{}-{}", corpus.name, key.substr(0, 16));
+bool has_shards(const std::string& corpus, const TokenCoding& coding, const DataConfig& data,
+                const fs::path& workspace) {
+  const auto here = Corpus::describe(workspace / "data" / corpus);
+  std::error_code error;
+  return here && fs::exists(shards_folder(workspace, *here, coding, data), error);
 }
 
 Result<Dataset> open_run_data(const RunConfig& config, const std::vector<MixturePart>& mixture,
                               const TokenCoding& coding, const fs::path& workspace, const CorpusProgress& progress,
                               std::stop_token stop) {
-  ThreadTeam team(config.run.threads > 0 ? static_cast<int>(config.run.threads) : usable_threads());
+  ThreadTeam team(threads_for(config.run.threads));
   remove_stale_temporaries(workspace / "shards");
   std::vector<Dataset::Part> parts;
   for (const MixturePart& part : mixture) {
@@ -162,7 +170,7 @@ bool names_shards(const DataConfig& data, const fs::path& workspace) {
 
 Result<Dataset> open_named_shards(const RunConfig& config, const fs::path& workspace, const CorpusProgress& progress,
                                   std::stop_token stop) {
-  ThreadTeam team(config.run.threads > 0 ? static_cast<int>(config.run.threads) : usable_threads());
+  ThreadTeam team(threads_for(config.run.threads));
   Result<Dataset> data = Dataset::open({{workspace / "shards" / config.data.corpus, 1}}, team, progress, stop);
   if (!data) return data;
   if (data->coding().name() != config.data.tokenizer)

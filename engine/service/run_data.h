@@ -35,9 +35,9 @@ Result<std::string> take_in_text(const std::filesystem::path& input, const ReadO
 // in a workspace leads out of it.
 Status take_in_tokenizer(RunConfig& config, const std::filesystem::path& workspace);
 
-// Where the shards of a corpus are, or would be: <workspace>/shards/<corpus>-<what they are made from>.
-std::filesystem::path shards_folder(const std::filesystem::path& workspace, const CorpusInfo& corpus,
-                                    const TokenCoding& coding, const DataConfig& data);
+// Whether the workspace has the shards of a corpus: then its text is not needed.
+bool has_shards(const std::string& corpus, const TokenCoding& coding, const DataConfig& data,
+                const std::filesystem::path& workspace);
 
 // Makes the shards of a corpus of the workspace that are not there yet, and opens those of all.
 Result<Dataset> open_run_data(const RunConfig& config, const std::vector<MixturePart>& mixture,

@@ -6,6 +6,8 @@
 
 #include <optional>
 
+#include "engine/base/environment.h"
+
 namespace stacklab::store {
 namespace {
 
@@ -72,13 +74,12 @@ void insert_session(SQLite::Database& db, const ClaimedRow& row, const ClaimRequ
 
 // What is known of the run through the process that takes it over.
 void note_process(SQLite::Database& db, const ClaimedRow& row, const ClaimRequest& request) {
-  constexpr std::string_view dirty_mark = "+dirty";
-  const bool dirty = request.commit.ends_with(dirty_mark);
+  const auto [commit, dirty] = split_commit(request.commit);
   SQLite::Statement update(db,
                            "UPDATE runs SET commit_id = ?, dirty = ?, tokenizer = ?, detached = ?, budget_tokens = ?, "
                            "budget_hours = ?, budget_usd = ?, usd_per_hour = ?, checkpoint_requested = 0 "
                            "WHERE number = ?");
-  update.bind(1, request.commit.substr(0, request.commit.size() - (dirty ? dirty_mark.size() : 0)));
+  update.bind(1, commit);
   update.bind(2, dirty ? 1 : 0);
   update.bind(3, request.tokenizer);
   update.bind(4, request.detached ? 1 : 0);

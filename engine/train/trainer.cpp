@@ -35,10 +35,6 @@ double unix_seconds() {
 // Whether a number that is none has a sign is of no interest.
 std::string number_text(double v) { return std::isnan(v) ? "nan" : fmt::format("{}", v); }
 
-int threads_of(const RunConfig& config) {
-  return config.run.threads > 0 ? static_cast<int>(config.run.threads) : usable_threads();
-}
-
 class Trainer {
  public:
   Trainer(const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop)
@@ -79,7 +75,7 @@ class Trainer {
     } else {
       sink_.event({RunEvent::Kind::warning, 0, "No validation loss: " + held_out.error().message()});
     }
-    team_.emplace(threads_of(config_));
+    team_.emplace(threads_for(config_.run.threads));
     if (Status s = check_memory(*shape, **backend); !s) return s;
     auto step = TrainStep::create(config_, *shape, **backend, &*team_);
     if (!step) return tl::unexpected(step.error());
@@ -393,7 +389,7 @@ Result<Provenance> provenance_of(const TrainRequest& request, const Dataset& dat
   p.corpus_sha256 = data.corpus_hash();
   p.tokenizer = config.data.tokenizer;
   p.tokenizer_sha256 = data.coding().json().empty() ? "" : data.coding().sha256();
-  p.environment = current_fingerprint((*backend)->name(), threads_of(config));
+  p.environment = current_fingerprint((*backend)->name(), threads_for(config.run.threads));
   return p;
 }
 

@@ -6,14 +6,12 @@
 #include <QTimer>
 #include <algorithm>
 
+#include "tests/sanitized.h"
+
 namespace stacklab::ui {
 
 // The rule is 100 ms; sanitizers make everything several times as slow.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr double longest_block_ms = 1500;
-#else
-inline constexpr double longest_block_ms = 100;
-#endif
+inline constexpr double longest_block_ms = sanitized ? 1500 : 100;
 
 // The thread of the window: how long it was away between two turns, in processor time of its own (which a busy machine
 // does not stretch) and by the clock.

@@ -10,6 +10,7 @@
 #include "engine/base/sha256.h"
 #include "engine/tokenizer/trainer.h"
 #include "tests/engine/data/data_testing.h"
+#include "tests/sanitized.h"
 
 namespace stacklab {
 namespace {
@@ -143,9 +144,7 @@ TEST_F(Shards, ADocumentLargerThanABatchIsEncodedAsOne) {
 }
 
 TEST_F(Shards, MemoryIsBounded) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers keep memory that was given back";
-#endif
+  if (sanitized) GTEST_SKIP() << "sanitizers keep memory that was given back";
   {
     auto writer = CorpusWriter::create(folder_ / "big");
     ASSERT_TRUE(writer);

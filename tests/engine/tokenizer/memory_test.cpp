@@ -4,6 +4,7 @@
 #include "engine/base/thread_team.h"
 #include "engine/tokenizer/trainer.h"
 #include "tests/engine/tokenizer/tokenizer_testing.h"
+#include "tests/sanitized.h"
 
 namespace stacklab {
 namespace {
@@ -62,9 +63,7 @@ std::int64_t peak_after(std::int64_t text_bytes, std::int64_t max_pieces, std::i
 }
 
 TEST(TrainingMemory, DoesNotGrowWithTheText) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers keep memory that was given back";
-#endif
+  if (sanitized) GTEST_SKIP() << "sanitizers keep memory that was given back";
   constexpr std::int64_t mebibyte = std::int64_t{1} << 20, small_text = 48 * mebibyte, large_text = 144 * mebibyte;
   constexpr std::int64_t max_pieces = 20'000;
   std::int64_t forgotten = 0;
