@@ -56,7 +56,7 @@ Status gemm(Context& context, const Options& options) {
     const GemmProduct& p = row.product;
     const double ours = row.gflop_per_second(), theirs = row.onednn_gflop_per_second();
     rows.push_back({p.layer, p.product, fmt::format("{} x {} x {}", p.m, p.n, p.k), rate_text(ours), rate_text(theirs),
-                    theirs > 0 ? fmt::format("{:.2f}", ours / theirs) : "–"});
+                    row.ratio > 0 ? fmt::format("{:.3f}", row.ratio) : "–"});
     w.begin_object();
     w.member("layer", p.layer);
     w.member("product", p.product);
@@ -66,7 +66,7 @@ Status gemm(Context& context, const Options& options) {
     w.member("seconds", row.seconds);
     w.member("gflop_per_second", ours);
     w.key("onednn_gflop_per_second"), theirs > 0 ? w.value(theirs) : w.null();
-    w.key("ratio"), theirs > 0 ? w.value(ours / theirs) : w.null();
+    w.key("ratio"), row.ratio > 0 ? w.value(row.ratio) : w.null();
     w.end_object();
   }
   w.end_array();
@@ -93,8 +93,8 @@ Verb bench_verb() {
         &options->seconds}},
       {},
       [options](Context& context) { return gemm(context, *options); },
-      "Both sides take turns, and the best of many rounds counts. On a computer with other work to do, only\n"
-      "ratios within one call mean something."};
+      "Both sides take turns: rates are those of the best round, the ratio is the median of the rounds' own. On a\n"
+      "computer with other work to do, only ratios mean something."};
   return {"bench",
           "What this computer can do, measured",
           "stacklab bench gemm",

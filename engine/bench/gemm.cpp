@@ -9,6 +9,7 @@
 #include "engine/base/clock.h"
 #include "engine/bench/onednn.h"
 #include "engine/bench/timing.h"
+#include "engine/tensor/arena.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/targets.h"
@@ -16,35 +17,61 @@
 namespace stacklab {
 namespace {
 
-std::vector<float> numbers(std::int64_t count, std::size_t period) {
-  std::vector<float> v(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i % period) * 0.125f - 1;
-  return v;
-}
+// Buffers as the executor's: of one arena, each at the beginning of a cache line.
+class Buffers {
+ public:
+  explicit Buffers(Arena arena) : arena_(std::move(arena)) {}
+  static std::int64_t room(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+  // Numbers that repeat.
+  float* take(std::int64_t floats, int period) {
+    float* v = reinterpret_cast<float*>(arena_.data()) + used_;
+    used_ += room(floats);
+    for (std::int64_t i = 0, at = 0; i < floats; ++i, at = at + 1 < period ? at + 1 : 0)
+      v[i] = static_cast<float>(at) * 0.125f - 1;
+    return v;
+  }
 
-GemmMeasurement measure(const GemmProduct& p, bench::Team& team, const OneDnn* onednn, double seconds) {
-  const std::vector<float> a = numbers(p.m * p.k, 17), b = numbers(p.k * p.n, 13);
-  std::vector<float> c(static_cast<std::size_t>(p.m * p.n));
-  std::vector<float> workspace(static_cast<std::size_t>(cpu::gemm_workspace(p.n, p.k)));
+ private:
+  Arena arena_;
+  std::int64_t used_ = 0;
+};
+
+Result<GemmMeasurement> measure(const GemmProduct& p, bench::Team& team, const OneDnn* onednn, double seconds) {
+  const std::int64_t workspace = cpu::gemm_workspace(p.n, p.k);
+  auto arena = Arena::allocate(
+      4 * (Buffers::room(p.m * p.k) + Buffers::room(p.k * p.n) + Buffers::room(p.m * p.n) + Buffers::room(workspace)),
+      "factors and product");
+  if (!arena) return tl::unexpected(arena.error());
+  Buffers buffers(std::move(*arena));
+  const float *a = buffers.take(p.m * p.k, 17), *b = buffers.take(p.k * p.n, 13);
+  float* c = buffers.take(p.m * p.n, 1);
   const std::int64_t lda = p.a_transposed ? p.m : p.k, ldb = p.b_transposed ? p.k : p.n;
   cpu::Gemm g{.m = p.m, .n = p.n, .k = p.k};
-  g.a = cpu::Operand::plain(a.data(), lda, p.a_transposed), g.b = cpu::Operand::plain(b.data(), ldb, p.b_transposed);
-  g.c = c.data(), g.ldc = p.n, g.workspace = workspace.data();
+  g.a = cpu::Operand::plain(a, lda, p.a_transposed), g.b = cpu::Operand::plain(b, ldb, p.b_transposed);
+  g.c = c, g.ldc = p.n, g.workspace = buffers.take(workspace, 1);
   KernelContext context;
   context.parallel = &team;
   constexpr double unknown = std::numeric_limits<double>::infinity();
-  constexpr int least = 3, most = 200;  // rounds
-  double ours = unknown, theirs = unknown;
+  constexpr std::size_t least = 3, most = 200;  // rounds
+  GemmMeasurement best{.product = p, .seconds = unknown, .onednn_seconds = onednn ? unknown : 0};
+  std::vector<double> ratios;
   // Rounds go on for a while of the clock, whatever they are measured by.
   const double begin = steady_seconds();
-  for (int round = 0; round < most && (round < least || steady_seconds() - begin < seconds); ++round) {
+  for (std::size_t round = 0; round < most && (round < least || steady_seconds() - begin < seconds); ++round) {
+    double ours = unknown, theirs = unknown;
     bench::time_into(ours, [&] { cpu::gemm(g, context); });
-    if (onednn)
-      bench::time_into(theirs, [&] {
-        onednn->sgemm(p.a_transposed, p.b_transposed, p.m, p.n, p.k, a.data(), lda, b.data(), ldb, c.data());
-      });
+    best.seconds = std::min(best.seconds, ours);
+    if (!onednn) continue;
+    bench::time_into(theirs, [&] { onednn->sgemm(p.a_transposed, p.b_transposed, p.m, p.n, p.k, a, lda, b, ldb, c); });
+    best.onednn_seconds = std::min(best.onednn_seconds, theirs);
+    ratios.push_back(theirs / ours);
   }
-  return {p, ours, onednn ? theirs : 0};
+  if (!ratios.empty()) {
+    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+    std::nth_element(ratios.begin(), middle, ratios.end());
+    best.ratio = *middle;
+  }
+  return best;
 }
 
 // For as long as it lives.
@@ -119,7 +146,9 @@ Result<GemmBench> bench_gemm(const std::vector<GemmProduct>& products, const Gem
     }
   }
   for (const GemmProduct& p : products) {
-    done.rows.push_back(measure(p, team, onednn.get(), options.seconds));
+    const auto row = measure(p, team, onednn.get(), options.seconds);
+    if (!row) return tl::unexpected(row.error());
+    done.rows.push_back(*row);
     if (options.report) options.report(done.rows.back());
   }
   return done;

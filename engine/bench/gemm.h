@@ -27,6 +27,7 @@ struct GemmMeasurement {
   GemmProduct product;
   double seconds = 0;         // ours, the best round
   double onednn_seconds = 0;  // 0: not measured
+  double ratio = 0;  // our rate over oneDNN's, the median of rounds: both sides within moments; 0: not measured
   double gflop_per_second() const { return product.flops() / seconds * 1e-9; }
   double onednn_gflop_per_second() const { return onednn_seconds > 0 ? product.flops() / onednn_seconds * 1e-9 : 0; }
 };

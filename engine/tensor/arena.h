@@ -23,6 +23,7 @@ class Arena {
 
  private:
   struct Unmap {
+    void* mapping;
     std::size_t length;
     void operator()(std::byte* p) const;
   };

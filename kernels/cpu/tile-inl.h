@@ -79,7 +79,7 @@ HWY_NOINLINE void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int
       FloatVec y[vectors];
 #pragma GCC unroll 2
       for (int j = 0; j < vectors; ++j) y[j] = hn::LoadU(d, b + j * lanes);
-      hwy::Prefetch(b + 8 * b_stride);
+      hwy::Prefetch(b + 48 * b_stride);  // from the last cache: it answers after hundreds of cycles
 #pragma GCC unroll 16
       for (int i = 0; i < rows; ++i) {
         const FloatVec x = hn::Set(d, a[i * row_stride]);
