@@ -100,6 +100,11 @@ const char* NormSwiglu::check() const {
   return nullptr;
 }
 
+const char* SwigluRecompute::check() const {
+  if (!saved.present()) return "saved is missing";
+  return is_stored(u.dtype, real_of(u.dtype)) && u.shape.rank == 2 ? nullptr : "u is not [T, F]";
+}
+
 const char* NormSwigluBackward::check() const {
   if (!is_real(x) || x.shape.rank != 2) return "x is not a real matrix [T, d]";
   if (!is(gain, x.dtype, {x.cols()})) return "gain is not [d]";

@@ -202,16 +202,18 @@ struct ProjectAddBackward {
   }
 };
 
-// u = silu(n w_gate^T) * (n w_up^T) with n = rmsnorm(x) * gain (Shazeer 2020, SwiGLU)
+// u = silu(n w_gate^T) * (n w_up^T) with n = rmsnorm(x) * gain (Shazeer 2020, SwiGLU). With keep_pairs gate and up are
+// rounded to the type of u before, and SwigluRecompute stands between this and NormSwigluBackward.
 struct NormSwiglu {
   static constexpr std::string_view name = "norm_swiglu";
   TensorView x;          // [T, d]
   TensorView gain;       // [d]
   TensorView w_gate_up;  // [2 F, d] bf16
   TensorView u;          // [T, F] bf16 =
-  TensorView saved;      // bytes = for backward
+  TensorView saved;      // bytes = for backward; with keep_pairs for SwigluRecompute
   TensorView workspace;  // bytes
   double eps = 0;
+  bool keep_pairs = false;
 
   template <class Self, class F>
   static void operands(Self& s, F&& f) {
@@ -220,6 +222,21 @@ struct NormSwiglu {
   }
   const char* check() const;
   double flops() const { return 2.0 * static_cast<double>(x.rows()) * static_cast<double>(w_gate_up.size()); }
+};
+
+// Makes u again, to the bit, from what NormSwiglu saved with keep_pairs; that becomes what NormSwigluBackward wants.
+struct SwigluRecompute {
+  static constexpr std::string_view name = "swiglu_recompute";
+  TensorView saved;      // updated
+  TensorView u;          // [T, F] bf16 =
+  TensorView workspace;  // bytes
+
+  template <class Self, class F>
+  static void operands(Self& s, F&& f) {
+    f("saved", s.saved, Access::update), f("u", s.u, Access::write), f("workspace", s.workspace, Access::scratch);
+  }
+  const char* check() const;
+  double flops() const { return 4.0 * static_cast<double>(u.size()); }
 };
 
 struct NormSwigluBackward {

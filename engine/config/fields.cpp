@@ -142,7 +142,9 @@ void list(List& l, RunOptions& c) {
   l.add("loss_chunk", c.loss_chunk, "tokens", between(0, 1 << 30), "Tokens of the loss head computed at once")
       .zero_word = "auto";
   l.add("recompute", c.recompute, "", one_of({"none", "swiglu", "block"}),
-        "What backward computes again instead of keeping");
+        "What backward computes again instead of keeping: gate times up of every FFN, or whole blocks");
+  l.add("recompute_every", c.recompute_every, "blocks", between(1, most_layers),
+        "With recompute block: blocks of a stretch that keeps its input alone");
   l.add("eval_every", c.eval_every, "steps", between(0, 1e9), "Between evaluations; 0: only at the end");
   l.add("eval_tokens", c.eval_tokens, "tokens", between(1, most_tokens), "Most tokens of one evaluation");
   l.add("checkpoint_every", c.checkpoint_every, "steps", between(0, 1e9),

@@ -103,11 +103,6 @@ Status check_device(const RunConfig& config) {
   return usage_error(fmt::format("run.device: {} is not in this build", device), "use auto, or one of: " + known);
 }
 
-// What the names stand for will come; until then nothing may look as if it were done.
-tl::unexpected<Error> not_yet(std::string_view what, std::string remedy) {
-  return usage_error(fmt::format("{} is not in this build yet", what), std::move(remedy));
-}
-
 Status check_data(const RunConfig& config) {
   const DataConfig& data = config.data;
   if (!data.mixture.empty())
@@ -139,8 +134,6 @@ Status check_model(const RunConfig& config) {
 Status check_step(const RunConfig& config) {
   if (Status ok = check_model(config); !ok) return ok;
   if (Status ok = check_cut(config); !ok) return ok;
-  if (config.run.recompute != "none")
-    return not_yet(fmt::format("run.recompute: {}", config.run.recompute), "set it to none");
   return check_device(config);
 }
 

@@ -34,12 +34,13 @@ class GroupedQueryAttention final : public Sublayer {
     shape_.norm_eps = c.norm_eps;
   }
 
-  Applied apply(Builder& p, const Value& x, const TokenInputs& in, const Value& max_logit) const override {
+  Applied apply(Builder& p, const Value& x, const TokenInputs& in, const Value& max_logit,
+                bool want_out) const override {
     p.scope(scope_);
     const auto qkv = p.norm_matmul(x, norm_, qkv_, eps_);  // [T, (Hq + 2 Hk) Dh]
     const auto attended =
         p.attention(qkv.y, q_gain_, k_gain_, in.positions, in.cu_seqlens, shape_, max_logit);  // [T, Hq Dh]
-    const Value out = p.project_add(attended.out, o_, x);                                      // x + a Wo^T
+    const Value out = want_out ? p.project_add(attended.out, o_, x) : Value{};                 // x + a Wo^T
     return {out, [=, this](Builder& b, const Value& dx) {
               b.scope(scope_);
               const Value da = b.project_add_backward(dx, attended.out, o_);

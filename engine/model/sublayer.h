@@ -30,17 +30,20 @@ class Sublayer {
  public:
   virtual ~Sublayer() = default;
   struct Applied {
-    Value out;  // [T, d] x + f(norm(x))
+    Value out;  // [T, d] x + f(norm(x)); not present where it is not wanted
     Backward backward;
   };
-  // x: [T, d]. max_logit: [Hq], this layer's row of the output that collects them; for attention.
-  virtual Applied apply(Builder& p, const Value& x, const TokenInputs& in, const Value& max_logit) const = 0;
+  // x: [T, d]. max_logit: [Hq], this layer's row of the output that collects them; for attention. want_out: false where
+  // the sublayer is applied again for its way back alone.
+  virtual Applied apply(Builder& p, const Value& x, const TokenInputs& in, const Value& max_logit,
+                        bool want_out) const = 0;
 };
 
 struct LayerContext {
   const ModelConfig& config;
   std::int64_t layer = 0;
   std::int64_t max_len = 0;  // longest document that attention will meet, for counting FLOPs
+  bool recompute_swiglu = false;
   std::string name() const;  // "blocks.3"
   bool rotary() const;       // every nope_every-th layer has no rotary positions
 };

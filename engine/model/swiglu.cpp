@@ -7,7 +7,7 @@ namespace {
 class SwigluFfn final : public Sublayer {
  public:
   SwigluFfn(const LayerContext& context, ParameterBuilder& parameters)
-      : scope_(context.name() + ".mlp"), eps_(context.config.norm_eps) {
+      : scope_(context.name() + ".mlp"), eps_(context.config.norm_eps), recompute_(context.recompute_swiglu) {
     const ModelConfig& c = context.config;
     const std::string name = scope_ + ".";
     norm_ = parameters.gain(context.name() + ".mlp_norm.weight", c.d_model);
@@ -16,13 +16,14 @@ class SwigluFfn final : public Sublayer {
     down_ = parameters.matrix(name + "down.weight", c.d_model, c.intermediate, residual_init_std(c));
   }
 
-  Applied apply(Builder& p, const Value& x, const TokenInputs&, const Value&) const override {
+  Applied apply(Builder& p, const Value& x, const TokenInputs&, const Value&, bool want_out) const override {
     p.scope(scope_);
-    const auto hidden = p.norm_swiglu(x, norm_, gate_up_, eps_);  // [T, F]
-    const Value out = p.project_add(hidden.y, down_, x);          // x + u Wdown^T
+    const auto hidden = p.norm_swiglu(x, norm_, gate_up_, eps_, recompute_);   // [T, F]
+    const Value out = want_out ? p.project_add(hidden.y, down_, x) : Value{};  // x + u Wdown^T
     return {out, [=, this](Builder& b, const Value& dx) {
               b.scope(scope_);
-              const Value du = b.project_add_backward(dx, hidden.y, down_);
+              const Value u = recompute_ ? b.swiglu_recompute(hidden) : hidden.y;
+              const Value du = b.project_add_backward(dx, u, down_);
               b.norm_swiglu_backward(du, x, norm_, gate_up_, hidden, eps_, dx);
             }};
   }
@@ -30,6 +31,7 @@ class SwigluFfn final : public Sublayer {
  private:
   std::string scope_;
   double eps_;
+  bool recompute_;
   Value norm_, gate_up_, down_;
 };
 

@@ -227,12 +227,25 @@ Value Builder::project_add_backward(const Value& dout, const Value& a, const Val
   return da;
 }
 
-Builder::Product Builder::norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps) {
+Builder::Product Builder::norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps,
+                                      bool keep_pairs) {
   Product out;
   out.y = activation("swiglu", w_gate_up.dtype, {x.rows(), w_gate_up.rows() / 2});
-  out.saved = append(op::NormSwiglu{
-      .x = x, .gain = gain, .w_gate_up = w_gate_up, .u = out.y, .saved = {}, .workspace = {}, .eps = eps});
+  out.saved = append(op::NormSwiglu{.x = x,
+                                    .gain = gain,
+                                    .w_gate_up = w_gate_up,
+                                    .u = out.y,
+                                    .saved = {},
+                                    .workspace = {},
+                                    .eps = eps,
+                                    .keep_pairs = keep_pairs});
   return out;
+}
+
+Value Builder::swiglu_recompute(const Product& forward) {
+  const Value u = activation("swiglu_recompute", forward.y.dtype, forward.y.shape);
+  append(op::SwigluRecompute{.saved = forward.saved, .u = u, .workspace = {}});
+  return u;
 }
 
 void Builder::norm_swiglu_backward(const Value& du, const Value& x, const Value& gain, const Value& w_gate_up,

@@ -29,7 +29,9 @@ class Builder {
 
   void segment(std::string name);
   // Names the part of the model that the following operations belong to.
-  void scope(std::string label) { label_ = std::move(label); }
+  void scope(std::string label) { label_ = recomputing_ ? std::move(label) + " again" : std::move(label); }
+  // Whether what follows was computed before in this Program, and is computed again instead of being kept.
+  void recomputing(bool on) { recomputing_ = on; }
 
   // Buffers. Inputs are written by the host before the Program starts, or between segments; outputs are read from the
   // end of the segment that writes them until the step arena's next Program.
@@ -71,8 +73,10 @@ class Builder {
   // The gradient of a; that of x is dout itself.
   Value project_add_backward(const Value& dout, const Value& a, const Value& w);
 
-  // y = silu(gate) * up of the normalised x: [T, F]
-  Product norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps);
+  // y = silu(gate) * up of the normalised x: [T, F]. keep_pairs: y is not kept for backward but made again there.
+  Product norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps, bool keep_pairs = false);
+  // That y, for backward; before norm_swiglu_backward.
+  Value swiglu_recompute(const Product& forward);
   void norm_swiglu_backward(const Value& du, const Value& x, const Value& gain, const Value& w_gate_up,
                             const Product& forward, double eps, const Value& dx);
 
@@ -111,6 +115,7 @@ class Builder {
   int index_;
   Program program_;
   std::string label_;
+  bool recomputing_ = false;
   Gradients gradients_;
   std::map<std::int32_t, Value> gradient_of_;  // by the parameter's buffer
   std::map<std::int32_t, bool> frozen_;

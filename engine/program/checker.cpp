@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 namespace stacklab {
 namespace {
@@ -119,21 +120,40 @@ std::vector<std::string> check_program(const ProgramSet& set, int index) {
 std::vector<std::string> check_plan(const ProgramSet& set, const MemoryPlan& plan) {
   const std::vector<Buffer>& buffers = set.buffers();
   std::vector<std::string> faults;
+  struct Life {
+    int begin, end;  // instants
+    std::size_t buffer;
+  };
+  std::vector<std::vector<Life>> arenas(set.programs().size() + 1);  // of each Program, and the persistent one
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const Buffer& a = buffers[i];
-    if (a.storage == Storage::step && a.first_use < 0) continue;
-    const std::int64_t arena = a.storage == Storage::persistent ? plan.persistent_bytes : plan.step_bytes;
-    if (plan.offset[i] % MemoryPlan::alignment != 0) faults.push_back(fmt::format("buffer {} is not aligned", a.name));
-    if (plan.offset[i] < 0 || plan.offset[i] + a.bytes() > arena)
-      faults.push_back(fmt::format("buffer {} reaches beyond its arena", a.name));
-    for (std::size_t j = i + 1; j < buffers.size(); ++j) {
-      const Buffer& b = buffers[j];
-      const bool both_alive =
-          a.storage == b.storage &&
-          (a.storage == Storage::persistent || (a.program == b.program && a.first_use >= 0 && b.first_use >= 0 &&
-                                                a.first_use <= b.last_use && b.first_use <= a.last_use));
-      if (both_alive && plan.offset[i] < plan.offset[j] + b.bytes() && plan.offset[j] < plan.offset[i] + a.bytes())
-        faults.push_back(fmt::format("buffers {} and {} are alive together in the same space", a.name, b.name));
+    const Buffer& b = buffers[i];
+    const bool persistent = b.storage == Storage::persistent;
+    if (!persistent && b.first_use < 0) continue;
+    if (plan.offset[i] % MemoryPlan::alignment != 0) faults.push_back(fmt::format("buffer {} is not aligned", b.name));
+    if (plan.offset[i] < 0 || plan.offset[i] + b.bytes() > (persistent ? plan.persistent_bytes : plan.step_bytes))
+      faults.push_back(fmt::format("buffer {} reaches beyond its arena", b.name));
+    if (persistent)
+      arenas.back().push_back({0, 1, i});
+    else
+      arenas[static_cast<std::size_t>(b.program)].push_back({b.first_use, b.last_use + 1, i});
+  }
+  for (std::vector<Life>& lives : arenas) {
+    std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) { return a.begin < b.begin; });
+    // Those that are alive do not overlap, so that a new one meets a neighbour or nobody.
+    std::map<std::int64_t, const Life*> alive;  // by their ends
+    std::multimap<int, std::int64_t> deaths;
+    for (const Life& life : lives) {
+      const std::int64_t begin = plan.offset[life.buffer], end = begin + buffers[life.buffer].bytes();
+      for (; !deaths.empty() && deaths.begin()->first <= life.begin; deaths.erase(deaths.begin()))
+        alive.erase(deaths.begin()->second);
+      const auto next = alive.upper_bound(begin);
+      if (next != alive.end() && plan.offset[next->second->buffer] < end) {
+        faults.push_back(fmt::format("buffers {} and {} are alive together in the same space",
+                                     buffers[next->second->buffer].name, buffers[life.buffer].name));
+      } else if (end > begin) {
+        alive.emplace(end, &life);
+        deaths.emplace(life.end, end);
+      }
     }
   }
   return faults;

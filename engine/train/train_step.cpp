@@ -15,8 +15,8 @@ namespace {
 constexpr std::int64_t auto_micro_tokens = 4096;
 constexpr std::int64_t auto_loss_chunk = 512;  // as fast as larger ones on the CPU, in half the memory
 
-std::int64_t head_chunk(const RunConfig& config, const LoaderShape& shape) {
-  return std::min(config.run.loss_chunk > 0 ? config.run.loss_chunk : auto_loss_chunk, shape.tokens());
+Recompute recompute_of(const RunOptions& run) {
+  return {.blocks = run.recompute == "block" ? run.recompute_every : 0, .swiglu = run.recompute == "swiglu"};
 }
 
 }  // namespace
@@ -26,6 +26,10 @@ Result<const Backend*> training_backend(const RunConfig& config) {
   return usage_error(
       fmt::format("device {} is not in this build, or not for {}", config.run.device, config.train.precision),
       "use auto");
+}
+
+std::int64_t head_chunk(const RunConfig& config, const LoaderShape& shape) {
+  return std::min(config.run.loss_chunk > 0 ? config.run.loss_chunk : auto_loss_chunk, shape.tokens());
 }
 
 Result<LoaderShape> loader_shape(const RunConfig& config) {
@@ -44,7 +48,8 @@ Result<LoaderShape> loader_shape(const RunConfig& config) {
 }
 
 TrainPrograms::TrainPrograms(const RunConfig& config, const LoaderShape& shape, const Backend& backend)
-    : model(config.model, storage_type(config), shape.seq_len, set), optimiser(config.optim, model.parameters(), set) {
+    : model(config.model, storage_type(config), shape.seq_len, set, recompute_of(config.run)),
+      optimiser(config.optim, model.parameters(), set) {
   const std::int64_t chunk = head_chunk(config, shape);
   if (shape.accumulation == 1)
     build_whole_step(shape, chunk, backend);

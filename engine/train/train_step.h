@@ -28,6 +28,8 @@ Result<const Backend*> training_backend(const RunConfig& config);
 // How a step is cut into micro-batches: run.micro_batch, or as much as fits a modest activation memory. Refused: what
 // does not divide.
 Result<LoaderShape> loader_shape(const RunConfig& config);
+// Tokens that the loss head of such a micro-batch computes at once.
+std::int64_t head_chunk(const RunConfig& config, const LoaderShape& shape);
 
 // Builds every Program of a run and allocates nothing, for any backend: what the planner shows and the trainer runs.
 class TrainPrograms {

@@ -70,16 +70,14 @@ struct ProjectAddBackwardSpace {
   std::int64_t bytes;
 };
 
-// Forward keeps 1 / rms of each row, and the slopes of u by gate and up in the type of the weights.
+// Forward keeps 1 / rms of each row, and the slopes of u by gate and up, or gate and up themselves, in the type of u.
 struct SwigluSaved {
   float* scales;
-  void* slopes;
-  bool bf16;
-  SwigluSaved(const TensorView& x, const TensorView& w, Carver space)
-      : scales(space.take<float>(x.rows())),
-        slopes(narrow(w) ? static_cast<void*>(space.take<BFloat16>(x.rows() * w.rows()))
-                         : space.take<float>(x.rows() * w.rows())),
-        bf16(narrow(w)),
+  Kept pairs;
+  SwigluSaved(const TensorView& u, Carver space)
+      : scales(space.take<float>(u.rows())),
+        pairs(narrow(u) ? static_cast<void*>(space.take<BFloat16>(2 * u.size())) : space.take<float>(2 * u.size()),
+              narrow(u)),
         bytes(space.bytes()) {}
   std::int64_t bytes;
 };
@@ -87,8 +85,7 @@ struct SwigluSaved {
 struct NormSwigluSpace {
   float *sums, *gemm;
   NormSwigluSpace(const op::NormSwiglu& o, Carver space)
-      : sums(space.take<float>(narrow(o.w_gate_up) && !fits_one_depth(o.x.cols()) ? o.x.rows() * o.w_gate_up.rows()
-                                                                                  : 0)),
+      : sums(space.take<float>(narrow(o.u) && !fits_one_depth(o.x.cols()) ? 2 * o.u.size() : 0)),
         gemm(space.take<float>(gemm_workspace(o.w_gate_up.rows(), o.x.cols(), true))),
         bytes(space.bytes()) {}
   std::int64_t bytes;
@@ -165,23 +162,34 @@ void run(const op::ProjectAddBackward& o, const KernelContext& context) {
 }
 
 Needs needs(const op::NormSwiglu& o) {
-  return {.saved = SwigluSaved(o.x, o.w_gate_up, Carver()).bytes, .workspace = NormSwigluSpace(o, Carver()).bytes};
+  return {.saved = SwigluSaved(o.u, Carver()).bytes, .workspace = NormSwigluSpace(o, Carver()).bytes};
 }
 
 void run(const op::NormSwiglu& o, const KernelContext& context) {
   const NormSwigluSpace space(o, Carver(o.workspace));
-  const SwigluSaved saved(o.x, o.w_gate_up, Carver(o.saved));
+  const SwigluSaved saved(o.u, Carver(o.saved));
   const std::int64_t f = o.u.cols();
   Gemm g;
   g.ldc = 2 * f;
   g.paired = true;
   g.workspace = space.gemm;
   // Gate and up pass by; sums of several depth blocks want a place in f32.
-  if (!fits_one_depth(o.x.cols())) g.c = saved.bf16 ? space.sums : static_cast<float*>(saved.slopes);
-  const Kept u(o.u), slopes(saved.slopes, saved.bf16);
-  const auto activate = [&](const Block& pairs) { finish_swiglu(pairs, f, u, slopes); };
+  if (!fits_one_depth(o.x.cols())) g.c = saved.pairs.bf16 ? space.sums : static_cast<float*>(saved.pairs.data);
+  const Kept u(o.u);
+  const auto activate = [&](const Block& pairs) {
+    o.keep_pairs ? keep_swiglu(pairs, f, u, saved.pairs) : finish_swiglu(pairs, f, u, saved.pairs);
+  };
   g.finished = BlockHook(activate);
   norm_product(product_of(o.x, o.gain, o.w_gate_up, o.eps, saved.scales), g, context);
+}
+
+void run(const op::SwigluRecompute& o, const KernelContext& context) {
+  const SwigluSaved saved(o.u, Carver(o.saved));
+  const std::int64_t f = o.u.cols(), rows = std::max<std::int64_t>(1, 8192 / f);
+  for_each_worth(context, (o.u.rows() + rows - 1) / rows, 1.5 * static_cast<double>(o.u.size()),
+                 [&](std::int64_t block) {
+                   recompute_swiglu(saved.pairs, f, block * rows, std::min((block + 1) * rows, o.u.rows()), Kept(o.u));
+                 });
 }
 
 Needs needs(const op::NormSwigluBackward& o) {
@@ -193,9 +201,9 @@ Needs needs(const op::NormSwigluBackward& o) {
 void run(const op::NormSwigluBackward& o, const KernelContext& context) {
   Carver space(o.workspace);
   const NormProductScratch scratch = scratch_of(o, o.w_gate_up, space);
-  const SwigluSaved saved(o.x, o.w_gate_up, Carver(o.saved));
-  Stored slopes(static_cast<const float*>(saved.slopes));
-  slopes.bf16 = saved.bf16;
+  const SwigluSaved saved(o.du, Carver(o.saved));
+  Stored slopes(static_cast<const float*>(saved.pairs.data));
+  slopes.bf16 = saved.pairs.bf16;
   const auto dy = [&](bool transposed) { return Operand::swiglu_grad(slopes, o.du.cols(), Stored(o.du), transposed); };
   norm_product_backward(product_of(o.x, o.gain, o.w_gate_up, o.eps, saved.scales), grads_of(o, dy(false), dy(true)),
                         scratch, context);

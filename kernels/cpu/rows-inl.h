@@ -59,6 +59,12 @@ HWY_INLINE void store_kept(D d, hn::Vec<D> v, const Kept& to, std::int64_t i) {
     hn::StoreU(v, d, static_cast<float*>(to.data) + i);
 }
 
+template <class D>
+HWY_INLINE hn::Vec<D> load_kept(D d, const Kept& from, std::int64_t i) {
+  return from.bf16 ? load_as_float(d, static_cast<const std::uint16_t*>(from.data) + i)
+                   : load_as_float(d, static_cast<const float*>(from.data) + i);
+}
+
 // cap tanh(v / cap)
 template <class D>
 HWY_INLINE hn::Vec<D> soft_capped(D d, hn::Vec<D> v, float cap) {

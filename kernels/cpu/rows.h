@@ -31,6 +31,10 @@ void norm_backward(const NormBackward& n, const Block& dn, float* dgain);
 // u[T, f] = silu(gate) up from pairs of columns gate, up; slopes[T, 2 f] = its derivatives by gate and by up, which is
 // all that backward wants. slopes may be where the pairs are.
 void finish_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& slopes);
+// The same u, keeping the pairs, rounded, in place of the slopes; and from what was kept of rows begin .. end the same
+// u again, with the slopes in place of it.
+void keep_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& kept);
+void recompute_swiglu(const Kept& kept, std::int64_t f, std::int64_t begin, std::int64_t end, const Kept& u);
 
 // to[r, c] = what is in the block; c tanh(v / c) in place of v.
 void keep_block(const Block& block, const Kept& to, std::int64_t ld);

@@ -68,6 +68,18 @@ void run(const op::NormSwiglu& o, const KernelContext& context) {
   });
 }
 
+// Whoever reads what was saved finds gate and up.
+template <class T>
+void run(const op::SwigluRecompute& o, const KernelContext& context) {
+  const std::int64_t f = o.u.cols();
+  for_row_blocks(context, o.u.rows(), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const T* gate = o.saved.as<T>() + t * 2 * f;
+      for (std::int64_t i = 0; i < f; ++i) o.u.as<T>()[t * f + i] = swiglu(gate[i], gate[f + i]);
+    }
+  });
+}
+
 // workspace: the gradient of gate and up [T, 2 F], then the scratch of the product
 Needs needs(const op::NormSwigluBackward& o) {
   const auto s = shape_of(o.x, o.w_gate_up, o.eps);
@@ -117,6 +129,7 @@ INSTANTIATE(op::NormMatmulBackward);
 INSTANTIATE(op::ProjectAdd);
 INSTANTIATE(op::ProjectAddBackward);
 INSTANTIATE(op::NormSwiglu);
+INSTANTIATE(op::SwigluRecompute);
 INSTANTIATE(op::NormSwigluBackward);
 INSTANTIATE(op::Logits);
 #undef INSTANTIATE

@@ -26,6 +26,8 @@ void run(const op::ProjectAddBackward& o, const KernelContext& context);
 template <class T>
 void run(const op::NormSwiglu& o, const KernelContext& context);
 template <class T>
+void run(const op::SwigluRecompute& o, const KernelContext& context);
+template <class T>
 void run(const op::NormSwigluBackward& o, const KernelContext& context);
 template <class T>
 void run(const op::Logits& o, const KernelContext& context);

@@ -208,9 +208,11 @@ TEST_P(CpuProducts, ProjectAddBackward) {
 
 struct NormSwigluCase {
   std::int64_t f;
+  bool keep_pairs;
   Held x, gain, w, u, du;
-  NormSwigluCase(const Size& s, bool bf16)
+  NormSwigluCase(const Size& s, bool bf16, bool kept = false)
       : f(s.out),
+        keep_pairs(kept),
         x({s.tokens, s.in}, 1, false, 3),
         gain({s.in}, 2),
         w({2 * s.out, s.in}, 3, bf16, 2 / std::sqrt(static_cast<double>(s.in))),
@@ -219,9 +221,19 @@ struct NormSwigluCase {
   void forward(const Backend& backend, bool oracle, std::vector<std::uint8_t>& saved, ParallelFor* parallel) {
     const auto v = [oracle](Held& h) { return oracle ? h.oracle() : h.view(); };
     run_op(backend,
-           op::NormSwiglu{
-               .x = v(x), .gain = v(gain), .w_gate_up = v(w), .u = v(u), .saved = {}, .workspace = {}, .eps = eps},
+           op::NormSwiglu{.x = v(x),
+                          .gain = v(gain),
+                          .w_gate_up = v(w),
+                          .u = v(u),
+                          .saved = {},
+                          .workspace = {},
+                          .eps = eps,
+                          .keep_pairs = keep_pairs},
            &saved, parallel);
+  }
+  // Into u.
+  void recompute(const Backend& backend, std::vector<std::uint8_t>& saved, ParallelFor* parallel) {
+    run_op(backend, op::SwigluRecompute{.saved = {}, .u = u.view(), .workspace = {}}, &saved, parallel);
   }
   void backward(const Backend& backend, bool oracle, std::vector<std::uint8_t>& saved, ParallelFor* parallel,
                 const Wish& wish, Grads& g) {
@@ -265,6 +277,29 @@ struct NormSwigluCase {
   }
 };
 
+// Every bit of u and of the gradients, in both directions.
+template <class Case>
+std::vector<float> swiglu_both_ways(const Backend& backend, Case c, const Wish& wish, Grads g, ParallelFor* parallel) {
+  std::vector<std::uint8_t> saved;
+  c.forward(backend, false, saved, parallel);
+  std::vector<float> values;
+  c.u.append_to(values);
+  if (c.keep_pairs) {
+    Case again = c;
+    again.u = Held(c.u.shape, 77, c.u.bf16);
+    again.recompute(backend, saved, parallel);
+    std::vector<float> recomputed;
+    again.u.append_to(recomputed);
+    EXPECT_EQ(std::memcmp(recomputed.data(), values.data(), values.size() * sizeof(float)), 0);
+    EXPECT_TRUE(again.intact());
+  }
+  c.backward(backend, false, saved, parallel, wish, g);
+  const std::vector<float> gradients = g.values(wish);
+  values.insert(values.end(), gradients.begin(), gradients.end());
+  EXPECT_TRUE(c.intact());
+  return values;
+}
+
 // What the oracle saved, in double.
 Matrix saved_gate_up(const std::vector<std::uint8_t>& saved, std::int64_t tokens, std::int64_t f) {
   Matrix m(tokens, 2 * f);
@@ -303,6 +338,40 @@ TEST_P(CpuProducts, NormSwigluAndBackward) {
           },
           [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected); });
     }
+  }
+}
+
+// Gate and up that were kept give the same u twice. In f32 everything is as without; in bf16 they are rounded first.
+TEST_P(CpuProducts, NormSwigluWithPairsKept) {
+  for (const Size& s : sizes) {
+    NormSwigluCase c(s, GetParam(), true);
+    std::vector<std::uint8_t> oracle_saved;
+    c.forward(reference(), true, oracle_saved, nullptr);
+    const Matrix gate_up = saved_gate_up(oracle_saved, s.tokens, s.out);
+    const NormSizes norm(c.x, &c.gain, eps);
+    Matrix e = norm.product_error(c.w.sizes());
+    for (std::size_t i = 0; GetParam() && i < e.v.size(); ++i) e.v[i] += unit16 * (std::abs(gate_up.v[i]) + e.v[i]);
+    const ProductErrors errors(norm, c.w.sizes(), c.gate_up_gradient(gate_up, e));
+    const Wish wish = wishes(s)[0];
+    const Grads before(s, 2 * s.out);
+    Grads after = before;
+    c.backward(reference(), true, oracle_saved, nullptr, wish, after);
+    std::vector<Expected> expected = {{"u", c.u, c.u_error(gate_up, e)}};
+    for (Expected& gradient : after.expected(wish, before, errors)) expected.push_back(std::move(gradient));
+    on_every_path(
+        "norm_swiglu with pairs kept " + s.text(),
+        [&](ParallelFor* parallel) {
+          const NormSwigluCase kept(s, GetParam(), true), plain(s, GetParam());
+          std::vector<float> values = swiglu_both_ways(fast(), kept, wish, before, parallel);
+          if (!GetParam()) {
+            EXPECT_EQ(values, swiglu_both_ways(fast(), plain, wish, before, parallel));
+          }
+          return values;
+        },
+        [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected); });
+    // The reference keeps them as they are.
+    const auto plain = swiglu_both_ways(reference(), NormSwigluCase(s, GetParam()), wish, before, nullptr);
+    EXPECT_EQ(swiglu_both_ways(reference(), NormSwigluCase(s, GetParam(), true), wish, before, nullptr), plain);
   }
 }
 

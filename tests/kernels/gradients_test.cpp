@@ -49,6 +49,7 @@ constexpr std::array tested = {"norm_matmul",
                                "project_add_backward",
                                "norm_swiglu",
                                "norm_swiglu_backward",
+                               "swiglu_recompute",
                                "attention",
                                "attention_backward",
                                "loss_head",
@@ -139,13 +140,17 @@ TEST(Gradients, NormSwiglu) {
                           .u = u.view(),
                           .saved = {},
                           .workspace = {},
-                          .eps = 1e-5},
+                          .eps = 1e-5,
+                          .keep_pairs = true},
            &saved);
     return weighted_sum(u, du);
   };
   loss();
   T64 dx(x.shape), dgain(gain.shape), dw(w.shape);
   std::vector<std::uint8_t> kept = saved;
+  T64 again(Shape{rows, f});
+  run_op(reference(), op::SwigluRecompute{.saved = {}, .u = again.view(), .workspace = {}}, &kept);
+  EXPECT_EQ(again.data, u.data);
   run_op(reference(),
          op::NormSwigluBackward{.du = du.view(),
                                 .x = x.view(),

@@ -35,7 +35,7 @@ TEST(MeasuredMemory, IsThePlanAndAStatedOverhead) {
   if (sanitized) GTEST_SKIP() << "a sanitizer's own memory would be measured";
   const double overhead = static_cast<double>(process_overhead_bytes);
   for (const std::vector<std::string>& settings :
-       std::vector<std::vector<std::string>>{{"run.micro_batch=4"}, {"run.micro_batch=2"}}) {
+       std::vector<std::vector<std::string>>{{"run.micro_batch=4"}, {"run.micro_batch=2", "run.recompute=block"}}) {
     const Measured small = train("128", settings), large = train("640", settings);
     ASSERT_GT(large.plan, 50e6);
     for (const Measured& m : {small, large}) {

@@ -68,7 +68,6 @@ TEST(Validate, WhatThisBuildCannotDo) {
   expect_refused({
       {"run.device: cpu", [](RunConfig& c) { c.train.precision = "fp64", c.run.device = "cpu"; }},
       {"run.device: cuda is not in this build", [](RunConfig& c) { c.run.device = "cuda"; }},
-      {"run.recompute: block is not", [](RunConfig& c) { c.run.recompute = "block"; }},
   });
 }
 

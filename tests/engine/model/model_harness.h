@@ -20,8 +20,8 @@ struct PackedTokens {
 class ModelOnBatch {
  public:
   ModelOnBatch(const ModelConfig& config, DType dtype, std::int64_t tokens, std::int64_t documents, std::int64_t chunk,
-               const Backend& backend = *find_backend("reference"))
-      : model_(config, dtype, tokens, set_) {
+               const Backend& backend = *find_backend("reference"), Recompute recompute = {})
+      : model_(config, dtype, tokens, set_, recompute) {
     Builder p(set_, backend, "model", Gradients::assign);
     in_.ids = p.input("ids", DType::i32, {tokens});
     in_.positions = p.input("positions", DType::i32, {tokens});

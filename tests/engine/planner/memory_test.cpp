@@ -30,11 +30,17 @@ TEST(PlanMemory, IsWhatTheEngineAllocates) {
             c.run.device = device, c.optim.matrices = matrices, c.run.micro_batch = micro, c.run.loss_chunk = chunk;
             c.train.precision = precision;
             c.model.qk_norm = chunk == 0;
-            const auto plan = plan_training_memory(c);
-            ASSERT_TRUE(plan) << plan.error().message();
-            EXPECT_EQ(plan->peak_bytes(), allocated(c)) << device << matrices << micro << chunk << precision;
-            EXPECT_EQ(plan->shape.micro_batch, micro);
-            EXPECT_TRUE(plan->fits);
+            c.train.seq_len = chunk == 0 ? 32 : 16, c.train.batch_tokens = 4 * c.train.seq_len;
+            for (const auto& [recompute, every] :
+                 {std::pair("none", 1), std::pair("swiglu", 1), std::pair("block", 1), std::pair("block", 2)}) {
+              c.run.recompute = recompute, c.run.recompute_every = every;
+              const auto plan = plan_training_memory(c);
+              ASSERT_TRUE(plan) << plan.error().message();
+              EXPECT_EQ(plan->peak_bytes(), allocated(c))
+                  << device << matrices << micro << chunk << precision << recompute << every;
+              EXPECT_EQ(plan->shape.micro_batch, micro);
+              EXPECT_TRUE(plan->fits);
+            }
           }
 }
 

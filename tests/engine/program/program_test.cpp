@@ -1,9 +1,11 @@
 // Building, planning, proving and running Programs: small ones whose lives are known by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <stdexcept>
 
@@ -64,6 +66,52 @@ TEST(MemoryPlan, PeakNamesItsInstantAndClasses) {
   for (const std::int64_t bytes : m.live_by_class) sum += bytes;
   EXPECT_EQ(sum, m.live_bytes);
   EXPECT_EQ(m.live_by_class[static_cast<std::size_t>(BufferClass::input)], 2 * 8 * 16 * 4);
+}
+
+// As a search would that compares every buffer with every other.
+TEST(MemoryPlan, EachBufferLiesAsLowAsThoseBeforeItAllow) {
+  std::mt19937 engine(5);
+  const auto below = [&](int n) { return static_cast<int>(engine() % static_cast<unsigned>(n)); };
+  for (int round = 0; round < 50; ++round) {
+    ProgramSet set;
+    Builder p(set, reference(), "lives", Gradients::none);
+    const Value w = set.persistent("w", BufferClass::parameter, DType::f32, {1, 1});
+    // A buffer is born when it is written from another one, and dies when it is read last.
+    std::vector<Value> born = {p.input("first", DType::f32, {1, 1})};
+    const int count = 2 + below(60);
+    for (int i = 0; i < count; ++i) {
+      const Value& from = born[static_cast<std::size_t>(below(static_cast<int>(born.size())))];
+      const Value to =
+          p.scratch_value("b" + std::to_string(i), BufferClass::activation, DType::f32, {1 + below(200), 1});
+      p.cast(w, to.row_range(0, 1)), p.cast(from.row_range(0, 1), to.row_range(0, 1));
+      born.push_back(to);
+    }
+    p.finish();
+    const MemoryPlan plan = plan_memory(set);
+    EXPECT_EQ(check_plan(set, plan), std::vector<std::string>{});
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < set.buffers().size(); ++i)
+      if (set.buffers()[i].storage == Storage::step && set.buffers()[i].first_use >= 0) order.push_back(i);
+    const auto size = [&](std::size_t i) { return (set.buffers()[i].bytes() + 63) / 64 * 64; };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return set.buffers()[a].bytes() > set.buffers()[b].bytes(); });
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const Buffer& b = set.buffers()[order[k]];
+      const auto fits = [&](std::int64_t at) {
+        for (std::size_t j = 0; j < k; ++j) {
+          const Buffer& other = set.buffers()[order[j]];
+          const std::int64_t begin = plan.offset[order[j]];
+          if (b.first_use <= other.last_use && other.first_use <= b.last_use && at < begin + size(order[j]) &&
+              begin < at + size(order[k]))
+            return false;
+        }
+        return true;
+      };
+      std::int64_t lowest = 0;
+      while (!fits(lowest)) lowest += 64;
+      ASSERT_EQ(plan.offset[order[k]], lowest) << "round " << round << ", " << b.name;
+    }
+  }
 }
 
 TEST(Checker, ACorrectProgramHasNoFaults) {
