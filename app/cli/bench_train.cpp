@@ -24,6 +24,8 @@ Status at_least_one(std::string_view name, const std::optional<std::int64_t>& va
   return usage_error(fmt::format("{}: {} is less than one", name, *value));
 }
 
+Limits limits_of(const TrainBench& b) { return {b.gemm_flops_per_second, b.memory_bytes_per_second}; }
+
 void write_row(JsonWriter& w, const std::string& preset, const TrainBench& b) {
   const TrainConfig& t = b.config.train;
   w.begin_object();
@@ -45,11 +47,13 @@ void write_row(JsonWriter& w, const std::string& preset, const TrainBench& b) {
   w.member("executed_flops", b.executed_flops);
   member_or_null(w, "gemm_flops_per_second",
                  b.gemm_flops_per_second > 0 ? std::optional(b.gemm_flops_per_second) : std::nullopt);
+  member_or_null(w, "memory_bytes_per_second",
+                 b.memory_bytes_per_second > 0 ? std::optional(b.memory_bytes_per_second) : std::nullopt);
   w.member("plan_bytes", b.plan_bytes);
   w.member("peak_bytes", b.peak_bytes);
   w.member("first_loss", b.first_loss);
   w.member("loss", b.loss);
-  write_operations(w, b.operations, b.mean_seconds);
+  write_operations(w, b.operations, b.mean_seconds, limits_of(b));
   w.end_object();
 }
 
@@ -83,10 +87,11 @@ Status train(Context& context, const Options& options) {
   if (b.gemm_flops_per_second > 0)
     text += fmt::format(", {:.1f} % of the {:.1f} that these products reach alone",
                         100 * useful / b.gemm_flops_per_second, b.gemm_flops_per_second * 1e-9);
+  if (b.memory_bytes_per_second > 0) text += fmt::format("; memory {:.1f} GB/s", b.memory_bytes_per_second * 1e-9);
   text += fmt::format("\nplanned {}, largest resident memory {}; loss {:.4f} to {:.4f}\n\n",
                       format_bytes(static_cast<double>(b.plan_bytes)), format_bytes(static_cast<double>(b.peak_bytes)),
                       b.first_loss, b.loss);
-  context.console.print(text + operations_table(b.operations, b.mean_seconds));
+  context.console.print(text + operations_table(b.operations, b.mean_seconds, limits_of(b)));
   JsonWriter w(2);
   w.begin_object();
   w.member("cpu", cpu_model());
@@ -104,19 +109,21 @@ Status train(Context& context, const Options& options) {
 
 Verb bench_train_verb() {
   const auto options = std::make_shared<Options>();
-  return {"train",
-          "Whole training steps on random tokens: tokens per second, memory, and what each operation cost",
-          "stacklab bench train --preset tiny --opt adamw --T 256 --batch 16",
-          {{"--preset", "NAME", "stack100m (default), rungA or tiny", &options->preset},
-           {"--opt", "NAME", "What trains the hidden matrices: muon (default) or adamw", &options->optimiser},
-           {"--precision", "NAME", "fp32 (default), bf16, or fp64 on the reference", &options->precision},
-           {"--T", "N", "Tokens of a row (default: the preset's)", &options->seq_len},
-           {"--batch", "N", "Rows of a step (default: the preset's)", &options->batch},
-           {"--loss-chunk", "N", "Tokens of the loss head computed at once", &options->loss_chunk},
-           {"--steps", "N", "Steps that are measured, after two that are not (default: 5)", &options->steps}},
-          {},
-          [options](Context& context) { return train(context, *options); },
-          "The median step counts. Products alone are measured after the steps, in the same process."};
+  return {
+      "train",
+      "Whole training steps on random tokens: tokens per second, memory, and what each operation cost",
+      "stacklab bench train --preset tiny --opt adamw --T 256 --batch 16",
+      {{"--preset", "NAME", "stack100m (default), rungA or tiny", &options->preset},
+       {"--opt", "NAME", "What trains the hidden matrices: muon (default) or adamw", &options->optimiser},
+       {"--precision", "NAME", "fp32 (default), bf16, or fp64 on the reference", &options->precision},
+       {"--T", "N", "Tokens of a row (default: the preset's)", &options->seq_len},
+       {"--batch", "N", "Rows of a step (default: the preset's)", &options->batch},
+       {"--loss-chunk", "N", "Tokens of the loss head computed at once", &options->loss_chunk},
+       {"--steps", "N", "Steps that are measured, after two that are not (default: 5)", &options->steps}},
+      {},
+      [options](Context& context) { return train(context, *options); },
+      "The median step counts. Products alone and memory are measured after the steps, in the same process; what an\n"
+      "operation reached of the limit is its rate over that of products or over that of memory, the larger."};
 }
 
 }  // namespace stacklab::cli

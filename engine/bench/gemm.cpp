@@ -7,48 +7,28 @@
 #include <memory>
 
 #include "engine/base/clock.h"
+#include "engine/bench/instruction_set.h"
+#include "engine/bench/memory.h"
 #include "engine/bench/onednn.h"
 #include "engine/bench/timing.h"
-#include "engine/tensor/arena.h"
-#include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/targets.h"
 
 namespace stacklab {
 namespace {
 
-// Buffers as the executor's: of one arena, each at the beginning of a cache line.
-class Buffers {
- public:
-  explicit Buffers(Arena arena) : arena_(std::move(arena)) {}
-  static std::int64_t room(std::int64_t floats) { return (floats + 15) / 16 * 16; }
-  // Numbers that repeat.
-  float* take(std::int64_t floats, int period) {
-    float* v = reinterpret_cast<float*>(arena_.data()) + used_;
-    used_ += room(floats);
-    for (std::int64_t i = 0, at = 0; i < floats; ++i, at = at + 1 < period ? at + 1 : 0)
-      v[i] = static_cast<float>(at) * 0.125f - 1;
-    return v;
-  }
-
- private:
-  Arena arena_;
-  std::int64_t used_ = 0;
-};
-
 Result<GemmMeasurement> measure(const GemmProduct& p, bench::Team& team, const OneDnn* onednn, double seconds) {
-  const std::int64_t workspace = cpu::gemm_workspace(p.n, p.k);
-  auto arena = Arena::allocate(
-      4 * (Buffers::room(p.m * p.k) + Buffers::room(p.k * p.n) + Buffers::room(p.m * p.n) + Buffers::room(workspace)),
-      "factors and product");
-  if (!arena) return tl::unexpected(arena.error());
-  Buffers buffers(std::move(*arena));
-  const float *a = buffers.take(p.m * p.k, 17), *b = buffers.take(p.k * p.n, 13);
-  float* c = buffers.take(p.m * p.n, 1);
+  float *a = nullptr, *b = nullptr, *c = nullptr, *workspace = nullptr;
+  const auto memory = bench::carve([&](cpu::Carver& carver) {
+    a = carver.take<float>(p.m * p.k), b = carver.take<float>(p.k * p.n), c = carver.take<float>(p.m * p.n);
+    workspace = carver.take<float>(cpu::gemm_workspace(p.n, p.k));
+  });
+  if (!memory) return tl::unexpected(memory.error());
+  bench::fill(a, p.m * p.k, 17), bench::fill(b, p.k * p.n, 13);
   const std::int64_t lda = p.a_transposed ? p.m : p.k, ldb = p.b_transposed ? p.k : p.n;
   cpu::Gemm g{.m = p.m, .n = p.n, .k = p.k};
   g.a = cpu::Operand::plain(a, lda, p.a_transposed), g.b = cpu::Operand::plain(b, ldb, p.b_transposed);
-  g.c = c, g.ldc = p.n, g.workspace = buffers.take(workspace, 1);
+  g.c = c, g.ldc = p.n, g.workspace = workspace;
   KernelContext context;
   context.parallel = &team;
   constexpr double unknown = std::numeric_limits<double>::infinity();
@@ -73,22 +53,6 @@ Result<GemmMeasurement> measure(const GemmProduct& p, bench::Team& team, const O
   }
   return best;
 }
-
-// For as long as it lives.
-class InstructionSet {
- public:
-  explicit InstructionSet(std::string_view name) : restricted_(!name.empty()) {
-    if (restricted_) cpu::restrict_instruction_set(name);
-  }
-  ~InstructionSet() {
-    if (restricted_) cpu::restrict_instruction_set({});
-  }
-  InstructionSet(const InstructionSet&) = delete;
-  InstructionSet& operator=(const InstructionSet&) = delete;
-
- private:
-  const bool restricted_;
-};
 
 }  // namespace
 
@@ -118,19 +82,9 @@ double gemm_flops_per_second(const GemmBench& bench) {
   return flops / seconds;
 }
 
-std::vector<std::string> gemm_instruction_sets() {
-  if (!cpu::available()) return {};
-  const auto names = cpu::instruction_sets();
-  return {names.begin(), names.end()};
-}
-
 Result<GemmBench> bench_gemm(const std::vector<GemmProduct>& products, const GemmBenchOptions& options) {
-  const std::vector<std::string> known = gemm_instruction_sets();
-  if (known.empty()) return failed("this processor has none of the instruction sets that the CPU backend needs");
-  if (!options.isa.empty() && std::find(known.begin(), known.end(), options.isa) == known.end())
-    return usage_error(fmt::format("{} is not an instruction set of this processor and build", options.isa),
-                       fmt::format("use one of: {}", fmt::join(known, ", ")));
-  const InstructionSet restricted(options.isa);
+  if (Status ok = bench::check_instruction_set(options.isa); !ok) return tl::unexpected(ok.error());
+  const bench::InstructionSet restricted(options.isa);
   bench::Team team(options.threads);
   GemmBench done;
   done.isa = cpu::instruction_set();

@@ -55,7 +55,4 @@ Result<GemmBench> bench_gemm(const std::vector<GemmProduct>& products, const Gem
 // FLOPs per second over all rows together.
 double gemm_flops_per_second(const GemmBench& bench);
 
-// Instruction sets that can be asked for, best first; empty where the CPU backend does not run.
-std::vector<std::string> gemm_instruction_sets();
-
 }  // namespace stacklab

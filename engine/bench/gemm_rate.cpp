@@ -7,6 +7,7 @@
 #include "engine/base/environment.h"
 #include "engine/base/log.h"
 #include "engine/bench/gemm.h"
+#include "engine/bench/instruction_set.h"
 
 namespace stacklab {
 namespace {
@@ -33,7 +34,7 @@ bool same(const nlohmann::json& a, const nlohmann::json& key) {
 }  // namespace
 
 Result<double> gemm_rate(const std::filesystem::path& workspace, int threads) {
-  const std::vector<std::string> sets = gemm_instruction_sets();
+  const std::vector<std::string> sets = bench::instruction_sets();
   if (sets.empty()) return failed("this processor has none of the instruction sets that the CPU backend needs");
   const std::filesystem::path file = workspace / "gemm_rates.json";
   const nlohmann::json key = {{"cpu", cpu_model()},

@@ -11,6 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/base/thread_team.h"
 #include "engine/bench/gemm.h"
+#include "engine/bench/memory_rate.h"
 #include "engine/config/config_io.h"
 #include "engine/model/counts.h"
 #include "engine/train/train_step.h"
@@ -136,11 +137,12 @@ Result<TrainBench> bench_train(const TrainBenchOptions& options) {
   bench.peak_bytes = peak_resident_bytes();
   created->reset();
   constexpr std::int64_t gemm_tokens = 2048, head_tokens = 1024;  // enough for the rate of more
-  if (bench.device == "cpu")
-    if (const auto products = bench_gemm(training_products(config->model, std::min(shape->tokens(), gemm_tokens),
-                                                           std::min(shape->tokens(), head_tokens)),
-                                         {.threads = bench.threads, .isa = {}, .seconds = 0.2, .report = {}}))
-      bench.gemm_flops_per_second = gemm_flops_per_second(*products);
+  if (bench.device != "cpu") return bench;
+  if (const auto products = bench_gemm(training_products(config->model, std::min(shape->tokens(), gemm_tokens),
+                                                         std::min(shape->tokens(), head_tokens)),
+                                       {.threads = bench.threads, .isa = {}, .seconds = 0.2, .report = {}}))
+    bench.gemm_flops_per_second = gemm_flops_per_second(*products);
+  if (const auto rate = bench::memory_bytes_per_second(team, 0.5)) bench.memory_bytes_per_second = *rate;
   return bench;
 }
 

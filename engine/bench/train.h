@@ -37,6 +37,7 @@ struct TrainBench {
   double useful_flops = 0;           // of a step: flops_per_token at seq_len
   double executed_flops = 0;         // of a step: what its Programs say, optimiser included
   double gemm_flops_per_second = 0;  // of the model's own products in f32, measured after the steps; 0: not on the CPU
+  double memory_bytes_per_second = 0;           // likewise
   std::int64_t plan_bytes = 0, peak_bytes = 0;  // the plan, and the process's largest resident memory
   double first_loss = 0, loss = 0;
   std::vector<OperationTotal> operations;  // of one step on average, the most expensive first

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -33,6 +34,26 @@ TEST(BenchGemm, Refusals) {
   }
 }
 
+TEST(BenchAttention, EveryCaseBesideAProduct) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    const Answer answer = stacklab(
+        {"bench", "attention", "--threads", "2", "--seconds", "0", "--precision", precision, "--json", "--quiet"});
+    ASSERT_EQ(answer.code, 0) << answer.err;
+    const Json json = answer.json();
+    ASSERT_GE(json["rows"].size(), 6u);
+    for (const Json& row : json["rows"]) {
+      const double length = row["length"], pairs = row["documents"].get<double>() * length * (length + 1) / 2;
+      const double flops = 4 * pairs * row["n_heads"].get<double>() * row["head_dim"].get<double>();
+      const double forward = row["forward_gflop_per_second"], backward = row["backward_gflop_per_second"];
+      EXPECT_NEAR(forward * row["forward_seconds"].get<double>() * 1e9, flops, 1e-9 * flops);
+      EXPECT_NEAR(backward * row["backward_seconds"].get<double>() * 1e9, 2.5 * flops, 1e-9 * flops);
+      EXPECT_GT(row["gemm_gflop_per_second"].get<double>(), 0);
+    }
+  }
+  EXPECT_EQ(stacklab({"bench", "attention", "--precision", "int4"}).code, 2);
+  EXPECT_EQ(stacklab({"bench", "attention", "--isa", "abacus"}).code, 2);
+}
+
 TEST(BenchTrain, MeasuresWholeStepsInThePlannedMemory) {
   for (const char* optimiser : {"adamw", "muon"}) {
     const Answer answer = stacklab({"bench", "train", "--preset", "tiny", "--opt", optimiser, "--T", "32", "--batch",
@@ -47,7 +68,12 @@ TEST(BenchTrain, MeasuresWholeStepsInThePlannedMemory) {
     EXPECT_GT(row["peak_bytes"].get<double>(), row["plan_bytes"].get<double>());
     EXPECT_LT(row["loss"].get<double>(), row["first_loss"].get<double>()) << "the same batch, learnt";
     double seconds = 0, flops = 0;
-    for (const Json& o : row["operations"]) seconds += o["seconds"].get<double>(), flops += o["flops"].get<double>();
+    for (const Json& o : row["operations"]) {
+      seconds += o["seconds"].get<double>(), flops += o["flops"].get<double>();
+      const double products = o["gflop_per_second"].get<double>() * 1e9 / row["gemm_flops_per_second"].get<double>();
+      const double memory = o["gbyte_per_second"].get<double>() * 1e9 / row["memory_bytes_per_second"].get<double>();
+      EXPECT_NEAR(o["of_limit"].get<double>(), std::max(products, memory), 1e-9 * std::max(products, memory));
+    }
     EXPECT_LE(seconds, 1.001 * row["step_seconds"].get<double>());
     EXPECT_NEAR(flops, row["executed_flops"].get<double>(), 1e-9 * flops);
   }

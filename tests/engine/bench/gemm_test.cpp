@@ -9,13 +9,14 @@
 
 #include "engine/base/atomic_file.h"
 #include "engine/bench/gemm_rate.h"
+#include "engine/bench/instruction_set.h"
 #include "engine/bench/onednn.h"
 #include "tests/temporary_folder.h"
 
 namespace stacklab {
 namespace {
 
-bool no_cpu_backend() { return gemm_instruction_sets().empty(); }
+bool no_cpu_backend() { return bench::instruction_sets().empty(); }
 
 // Forward and backward of every matrix once: 6 FLOPs per parameter and token.
 TEST(GemmBench, ProductsAreThoseOfTraining) {
@@ -31,7 +32,7 @@ TEST(GemmBench, EveryProductIsMeasured) {
   m.d_model = 64, m.n_heads = 2, m.n_kv_heads = 1, m.head_dim = 32, m.intermediate = 96;
   const auto products = training_products(m, 32, 0);
   std::size_t reported = 0;
-  GemmBenchOptions options{.threads = 2, .isa = gemm_instruction_sets().back(), .seconds = 0, .report = {}};
+  GemmBenchOptions options{.threads = 2, .isa = bench::instruction_sets().back(), .seconds = 0, .report = {}};
   options.report = [&](const GemmMeasurement& row) { reported += row.seconds > 0; };
   const auto bench = bench_gemm(products, options);
   ASSERT_TRUE(bench) << bench.error().message();
@@ -39,7 +40,7 @@ TEST(GemmBench, EveryProductIsMeasured) {
   EXPECT_EQ(reported, products.size());
   EXPECT_EQ(bench->isa, options.isa);
   EXPECT_EQ(bench_gemm(products, {.threads = 1, .isa = {}, .seconds = 0, .report = {}})->isa,
-            gemm_instruction_sets().front())
+            bench::instruction_sets().front())
       << "what was restricted is free again";
   const auto wrong = bench_gemm(products, {.threads = 1, .isa = "abacus", .seconds = 0, .report = {}});
   ASSERT_FALSE(wrong);
