@@ -139,11 +139,6 @@ TEST_F(ShellWindows, OtherDropsHaveAClearAnswer) {
   const RunSummary run = put(0, RunState::finished, 400);
   put(1, RunState::finished, 400);
   open_settled(kept_options());
-  drop(QString::fromStdString((files / "story.txt").string()));
-  ASSERT_TRUE(wait_until([&] { return question() != nullptr; }));
-  EXPECT_TRUE(words_of(question()).contains(QLatin1String("story.txt")));
-  QTest::keyClick(question(), Qt::Key_Escape);
-  ASSERT_TRUE(wait_until([&] { return question() == nullptr; }));
   QSignalSpy wanted(window.get(), &MainWindow::workspace_wanted);
   drop(QString::fromStdString((files / "w").string()));
   ASSERT_TRUE(wait_until([&] { return question() != nullptr; }));

@@ -94,6 +94,7 @@ std::unique_ptr<MainWindow> shown(const WindowOptions& options) {
   auto window = std::make_unique<MainWindow>(options);
   window->resize(1500, 950);
   window->show();
+  window->show_page(QStringLiteral("monitor"));
   window->open();
   return window;
 }
@@ -140,6 +141,8 @@ TEST(StoreWindow, ARunIsStartedSeenStoppedAndResumed) {
   options.first_run = small_config();
   auto window = shown(options);
   MonitorPage* page = window->monitor();
+  ASSERT_TRUE(wait_until([&] { return window->first_start() != nullptr; }));
+  window->show_page(QStringLiteral("monitor"));
   ASSERT_TRUE(wait_until([&] { return page->charts()->raw_points() >= 4 * 300; }));
   EXPECT_TRUE(page->journey_strip()->isVisible());
   EXPECT_GT(count_pixels(loss_picture(*window), theme().run_color(0), {}, 40), 40);

@@ -20,6 +20,7 @@ inline std::unique_ptr<MainWindow> shown(const WindowOptions& options, QSize siz
   auto window = std::make_unique<MainWindow>(options);
   window->resize(size);
   window->show();
+  if (window->keeper()->layouts().last.page.isEmpty()) window->show_page(QStringLiteral("monitor"));
   window->open();
   return window;
 }

@@ -8,8 +8,6 @@
 #include <QRegularExpression>
 #include <QStringDecoder>
 
-#include "ui/theme/numbers.h"
-
 namespace stacklab::ui {
 namespace {
 
@@ -124,7 +122,7 @@ QString drop_hint(const QString& path) {
 }
 
 DropAnswer answer_for(const Dropped& dropped) {
-  const QString name = short_name(dropped.path), size = format_bytes(dropped.bytes);
+  const QString name = short_name(dropped.path);
   switch (dropped.kind) {
     case Dropped::Kind::missing:
       return {tr("%1 is not there.").arg(name), tr("It may have been moved or renamed: %1").arg(dropped.path)};
@@ -145,12 +143,10 @@ DropAnswer answer_for(const Dropped& dropped) {
               tr("Take it into the workspace with:  stacklab tokenizer import \"%1\"").arg(dropped.path)};
     case Dropped::Kind::corpus:
     case Dropped::Kind::text:
-      return {dropped.kind == Dropped::Kind::text ? tr("%1 is a text of %2.").arg(name, size)
-                                                  : tr("%1 looks like a corpus of %2.").arg(name, size),
-              tr("Training on a text of one's own cannot be started from the window yet. A tokenizer can be learnt "
-                 "from it:  "
-                 "stacklab tokenizer train --input \"%1\" --vocab 4096 --out tokenizers/mine")
-                  .arg(dropped.path)};
+      return {
+          tr("Train a model on %1?").arg(name),
+          tr("The text is copied into the workspace, a tokenizer is learnt from it, and it is turned into tokens; a "
+             "part is held back for the test. Then training starts. Nothing leaves this computer.")};
     case Dropped::Kind::unknown:
       break;
   }

@@ -12,6 +12,7 @@
 
 #include "ui/shell/command_palette.h"
 #include "ui/shell/dock_rail.h"
+#include "ui/shell/first_start.h"
 #include "ui/shell/notice_panel.h"
 #include "ui/shell/pages.h"
 #include "ui/shell/recents_model.h"
@@ -73,6 +74,7 @@ void MainWindow::build_pages() {
     page_list_.push_back(page);
     pages_->addWidget(page);
     if (auto* monitor = qobject_cast<MonitorPage*>(page)) monitor_ = monitor;
+    if (auto* runs = qobject_cast<RunsPage*>(page)) runs_page_ = runs;
     if (auto* settings = qobject_cast<SettingsPage*>(page)) settings_page_ = settings;
   }
   problem_ = new Notice(this);
@@ -93,6 +95,7 @@ void MainWindow::connect_pages() {
     connect(page, &Page::dock_wanted_changed, this, &MainWindow::fit_dock);
     connect(page, &Page::shown_requested, this, [this, page] { show_page(page->objectName()); });
   }
+  connect_runs();
   monitor_->set_looks_steerable(options_.for_pictures);
   monitor_->charts()->view()->set_smoothing(keeper()->settings().smoothing);
   connect(monitor_, &MonitorPage::start_requested, this, [this] {
@@ -110,7 +113,8 @@ void MainWindow::connect_pages() {
   connect(settings_page_, &SettingsPage::layout_reset, this, &MainWindow::reset_layout);
   connect(settings_page_, &SettingsPage::shortcuts_wanted, this, &MainWindow::edit_shortcuts);
   connect(problem_->button(), &QPushButton::clicked, this, [this] {
-    show_page(page_names().front());
+    for (const QString& name : page_names())  // the one that was on show
+      if (actions_->action(QStringLiteral("page.") + name)->isChecked()) show_page(name);
     open();
   });
   connect(keeper(), &SettingsKeeper::changed, this, [this] {
@@ -160,6 +164,7 @@ void MainWindow::connect_link() {
     system_ = info;
     status_->show_system(*info);
     settings_page_->show_system(*info);
+    if (first_start_) first_start_->show_system(*info);
   });
   connect(link_.get(), &WorkspaceLink::closed, this, [this] {
     keeper()->files()->flush([self = QPointer<MainWindow>(this)] {
@@ -191,6 +196,15 @@ void MainWindow::take_snapshot(const WorkspaceSnapshotPtr& snapshot) {
     notices_->add(std::move(ended));
   }
   snapshot_ = snapshot;
+  if (restored_) restore_shown();
+  // What went wrong is explained beside the curves.
+  if (first_start_ && !snapshot->ended.empty() && snapshot->ended.back().error &&
+      snapshot->ended.back().error->kind != Error::Kind::stopped) {
+    runs_page_->close_cover();
+    show_page(monitor_->objectName());
+  }
+  if (first_start_ && !snapshot->runs.empty())
+    first_start_->show_run(snapshot->runs.front(), snapshot->unix_time, link_->can_steer());
   status_->show_snapshot(*snapshot);
   if (first_run_decided_ || !snapshot->read_error.isEmpty()) return;
   first_run_decided_ = true;
@@ -199,9 +213,9 @@ void MainWindow::take_snapshot(const WorkspaceSnapshotPtr& snapshot) {
 }
 
 void MainWindow::submit_first_run() {
-  show_page(monitor_->objectName());
   monitor_->set_introduction(true, options_.first_run->data.corpus);
   monitor_->select_what_runs();
+  introduce();
   link_->submit(*options_.first_run, options_.first_run_options);
 }
 

@@ -10,6 +10,7 @@
 
 #include "ui/models/workspace_link.h"
 #include "ui/pages/monitor/monitor_page.h"
+#include "ui/pages/runs/runs_page.h"
 #include "ui/shell/dropped.h"
 #include "ui/shell/palette_model.h"
 #include "ui/shell/settings.h"
@@ -29,6 +30,7 @@ namespace stacklab::ui {
 class Bell;
 class CommandPalette;
 class DockRail;
+class FirstStart;
 class NoticeModel;
 class NoticePanel;
 class RecentsModel;
@@ -70,6 +72,7 @@ class MainWindow : public QMainWindow {
   ActionSet* actions_by_name() const { return actions_; }
 
   MonitorPage* monitor() const { return monitor_; }
+  RunsPage* runs_page() const { return runs_page_; }
   SettingsPage* settings_page() const { return settings_page_; }
   Page* page(const QString& name) const;
   QString shown_page() const;
@@ -79,6 +82,7 @@ class MainWindow : public QMainWindow {
   NoticePanel* notice_sheet() const { return notice_panel_; }
   NoticeModel* notices() const { return notices_; }
   RecentsModel* recents() const { return recents_; }
+  FirstStart* first_start() const { return first_start_; }  // null: it has been closed, or never was
   StatusStrip* status() const { return status_; }
   DockRail* dock_rail() const { return dock_rail_; }
 
@@ -121,6 +125,12 @@ class MainWindow : public QMainWindow {
   void take_snapshot(const WorkspaceSnapshotPtr& snapshot);
   void submit_first_run();
 
+  // window_runs.cpp: the table and the monitor beside it
+  void connect_runs();
+  void tell_shown();
+  void restore_shown();
+  void introduce();
+
   // window_menus.cpp
   void build_actions();
   void build_menus();
@@ -134,6 +144,8 @@ class MainWindow : public QMainWindow {
   // window_intake.cpp
   void choose_config();
   void start_config(const QString& file);
+  void choose_text();
+  void train_on(const QString& file, qint64 bytes);
   void choose_workspace();
   void open_recent(const Recent& recent);
   void ask(const QString& fact, const QString& help, const QString& action = {}, std::function<void()> call = {});
@@ -161,6 +173,7 @@ class MainWindow : public QMainWindow {
   QStackedWidget* pages_ = nullptr;
   std::vector<Page*> page_list_;
   MonitorPage* monitor_ = nullptr;
+  RunsPage* runs_page_ = nullptr;
   SettingsPage* settings_page_ = nullptr;
   Notice* problem_ = nullptr;
   QToolBar* rail_ = nullptr;
@@ -169,6 +182,7 @@ class MainWindow : public QMainWindow {
   QStackedWidget* dock_pages_ = nullptr;
   DockRail* dock_rail_ = nullptr;
   StatusStrip* status_ = nullptr;
+  FirstStart* first_start_ = nullptr;
   QWidget* palette_field_ = nullptr;
   Bell* bell_ = nullptr;
   CommandPalette* palette_ = nullptr;
@@ -180,6 +194,11 @@ class MainWindow : public QMainWindow {
   QMap<ThemeMode, QAction*> theme_actions_;
   QPointer<QMessageBox> question_;
   QPointer<QDialog> farewell_;
+  struct Restored {
+    QSet<std::int64_t> shown;
+    std::int64_t highest = -1;
+  };
+  std::optional<Restored> restored_;  // curves on show when the workspace was left; until the first look
   WorkspaceSnapshotPtr snapshot_;
   SystemInfoPtr system_;
   QString open_error_;

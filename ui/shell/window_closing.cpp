@@ -77,6 +77,7 @@ void MainWindow::begin_close() {
   for (QDialog* dialog : findChildren<QDialog*>())
     if (dialog->isVisible()) dialog->close();
   remember();
+  runs_page_->leave();
   closing_ = true;
   if (work_in_flight())
     show_farewell(tr("Finishing the step and saving…"),

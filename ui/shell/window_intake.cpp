@@ -8,6 +8,7 @@
 
 #include "ui/shell/dialogs.h"
 #include "ui/shell/main_window.h"
+#include "ui/shell/own_text_dialog.h"
 #include "ui/shell/recents_model.h"
 
 namespace stacklab::ui {
@@ -50,6 +51,31 @@ void MainWindow::start_config(const QString& file) {
                          monitor_->select_what_runs();
                          link_->submit(**result, submit);
                        });
+}
+
+void MainWindow::choose_text() {
+  auto* dialog = new QFileDialog(this, tr("Train on my own text"), QDir::homePath(),
+                                 tr("Texts (*.txt *.md *.jsonl *.parquet *.gz *.zst);;All files (*)"));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setFileMode(QFileDialog::ExistingFile);
+  connect(dialog, &QFileDialog::fileSelected, this, &MainWindow::take_path);
+  dialog->open();
+}
+
+void MainWindow::train_on(const QString& file, qint64 bytes) {
+  auto* dialog = new OwnTextDialog(file, bytes, options_.workspace_path, this);
+  connect(dialog, &OwnTextDialog::ready, this, [this](const RunConfig& config) {
+    SubmitOptions submit;
+    submit.resume = true;  // the same text and settings go on where they were
+    show_page(monitor_->objectName());
+    monitor_->select_what_runs();
+    link_->submit(config, submit);
+  });
+  connect(dialog, &OwnTextDialog::settings_wanted, this, [this, file](const RunConfig& config) {
+    show_page(runs_page_->objectName());
+    runs_page_->launch({config, QFileInfo(file).fileName().left(80), {}, {}});
+  });
+  dialog->open();
 }
 
 void MainWindow::choose_workspace() {
@@ -120,6 +146,11 @@ void MainWindow::take_dropped(const Dropped& dropped) {
       if (!options_.load_config || !link_->can_steer())
         return ask(tr("No run can be started here."), tr("This workspace is open for reading only."));
       return ask(answer.fact, answer.help, tr("Start the run"), [this, path = dropped.path] { start_config(path); });
+    case Dropped::Kind::text:
+    case Dropped::Kind::corpus:
+      if (!link_->can_steer())
+        return ask(tr("No run can be started here."), tr("This workspace is open for reading only."));
+      return train_on(dropped.path, dropped.bytes);
     case Dropped::Kind::workspace:
       return ask(answer.fact, answer.help, tr("Open the workspace"),
                  [this, path = dropped.path] { emit workspace_wanted(path); });

@@ -42,6 +42,7 @@ void MainWindow::build_actions() {
   add("file.start_config", file, tr("Start a run from a &config…"), "Ctrl+O", [this] {
     choose_config();
   })->setEnabled(static_cast<bool>(options_.load_config));
+  add("file.train_text", file, tr("&Train on my own text…"), "Ctrl+Shift+T", [this] { choose_text(); });
   add("file.open_workspace", file, tr("Open a &workspace…"), "Ctrl+Shift+O", [this] { choose_workspace(); });
 
   const auto undoing = [this, edit](const char* id, const QString& plain, const QString& with, const char* keys,

@@ -73,6 +73,11 @@ QString format_bytes(std::int64_t bytes) {
   return {};
 }
 
+QString format_money(double usd) {
+  if (!std::isfinite(usd)) return missing();
+  return QStringLiteral("$") + format_fixed(usd, usd < 1000 ? 2 : 0);
+}
+
 QString format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return missing();
   const auto s = static_cast<qlonglong>(std::llround(seconds));

@@ -124,6 +124,11 @@ void JourneyStrip::set_texts(const QString& title, const QString& sentence) {
 
 void JourneyStrip::set_closable(bool closable) { close_->setVisible(closable); }
 
+void JourneyStrip::set_plain() {
+  setObjectName(QStringLiteral("plainStrip"));
+  for (QWidget* part : std::initializer_list<QWidget*>{title_, sentence_, close_}) part->hide();
+}
+
 void JourneyStrip::set_folded(bool folded) { table_->setVisible(!folded); }
 
 void JourneyStrip::show_journey(const Journey& journey, double now, double left_seconds, double tokens_per_second) {

@@ -46,6 +46,7 @@ class JourneyStrip : public QFrame {
   void set_texts(const QString& title, const QString& sentence);
   void show_journey(const Journey& journey, double now, double left_seconds, double tokens_per_second);
   void set_closable(bool closable);
+  void set_plain();              // the steps alone, without a frame
   void set_folded(bool folded);  // title and sentence alone
 
  signals:

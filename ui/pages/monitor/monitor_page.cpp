@@ -200,6 +200,8 @@ void MonitorPage::update_journey() {
   strip_->set_texts(title, sentence);
   strip_->set_folded(introduction_ && run && run->summary.state == RunState::finished);
   strip_->set_closable(introduction_);
+  if (introduction_)
+    emit journey_told(journey_, title, sentence, run ? seconds_left(run->summary) : -1, run ? speed_of(*run) : 0);
   strip_->show_journey(journey_, runs_->now(), run ? seconds_left(run->summary) : -1, run ? speed_of(*run) : 0);
 }
 

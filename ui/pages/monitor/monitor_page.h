@@ -67,6 +67,9 @@ class MonitorPage : public Page {
  signals:
   void start_requested();
   void introduction_closed();
+  // While the first run is explained.
+  void journey_told(const stacklab::ui::Journey& journey, const QString& title, const QString& sentence,
+                    double left_seconds, double tokens_per_second);
   void steering_changed();
 
  private:

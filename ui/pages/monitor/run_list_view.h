@@ -26,6 +26,9 @@ class RunListView : public QListView {
   explicit RunListView(RunListModel* model, QWidget* parent = nullptr);
   void set_undo_stack(QUndoStack* undo) { undo_ = undo; }
 
+  // Undoable, under this title.
+  void change(const QString& what, const std::function<void()>& call);
+
  protected:
   void mousePressEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
@@ -34,7 +37,6 @@ class RunListView : public QListView {
  private:
   void toggle(const RunId& id);
   void solo(const RunId& id);
-  void change(const QString& what, const std::function<void()>& call);
 
   RunListModel* runs_;
   QUndoStack* undo_ = nullptr;

@@ -1,5 +1,6 @@
 #include "ui/pages/runs/launch_dialog.h"
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QFileDialog>
 #include <QHBoxLayout>
@@ -13,6 +14,7 @@
 #include "engine/config/config_io.h"
 #include "engine/service/model_facts.h"
 #include "ui/models/state_look.h"
+#include "ui/pages/runs/presets.h"
 #include "ui/pages/runs/run_control.h"
 #include "ui/theme/fact_grid.h"
 #include "ui/theme/icons.h"
@@ -111,6 +113,18 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
     left->addWidget(label);
     left->addWidget(checkpoint_);
     left->addSpacing(8);
+  } else {
+    auto* label = new TextLabel(TextRole::secondary, Token::text2, false, this);
+    label->set_full_text(tr("Start from"));
+    from_box_ = new QComboBox(this);
+    from_box_->setAccessibleName(tr("Start from"));
+    from_box_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    from_box_->addItem(start.title.isEmpty() ? tr("the defaults") : start.title);
+    for (const Preset& preset : presets()) from_box_->addItem(preset.title);
+    connect(from_box_, &QComboBox::activated, this, &LaunchDialog::start_from);
+    left->addWidget(label);
+    left->addWidget(from_box_);
+    left->addSpacing(8);
   }
   left->addWidget(sections_, 1);
   auto* legend = new TextLabel(TextRole::small, Token::text3, false, this);
@@ -134,6 +148,10 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   hash_->set_mono(true);
   known_ = new TextLabel(TextRole::secondary, Token::text3, false, this);
   known_->set_elided(true);
+  detached_ = new QCheckBox(tr("Run detached"), this);
+  detached_->setToolTip(tr("A process of its own trains it, which keeps running when the window closes."));
+  detached_->setAccessibleDescription(detached_->toolTip());
+  detached_->setVisible(start.parent.empty());
   save_ = make_button(tr("Save config…"), {}, this);
   cancel_ = make_button(tr("Cancel"), {}, this);
   queue_ = make_button(tr("Add to queue"), {}, this);
@@ -147,6 +165,8 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   foot->addWidget(config);
   foot->addWidget(hash_);
   foot->addWidget(known_, 1);
+  foot->addWidget(detached_);
+  foot->addSpacing(8);
   for (QPushButton* button : {save_, cancel_, queue_, start_}) foot->addWidget(button);
   column->addLayout(foot);
 
@@ -217,7 +237,7 @@ QWidget* LaunchDialog::build_facts() {
   memory_ = new FactGrid(body);
   column->addWidget(memory_);
   column->addWidget(make_line(Qt::Horizontal, body));
-  heading(tr("Time"), planning_);
+  heading(tr("Time and cost"), planning_);
   time_ = new FactGrid(body);
   column->addWidget(time_);
   time_note_ = note();
@@ -333,6 +353,13 @@ void LaunchDialog::show_plan(const LaunchPlanPtr& plan) {
   time_->set(tr("Will take"),
              f.seconds > 0 ? tr("%1   (%2 to %3)").arg(hours(f.seconds), hours(f.seconds_least), hours(f.seconds_most))
                            : missing());
+  const BudgetConfig& budget = config.run.budget;
+  const auto money = [&](double seconds) { return format_money(seconds / 3600 * budget.usd_per_hour); };
+  time_->set(tr("Will cost"),
+             budget.usd_per_hour > 0 && f.seconds > 0
+                 ? tr("%1   (%2 to %3)").arg(money(f.seconds), money(f.seconds_least), money(f.seconds_most))
+                 : QString());
+  time_->set(tr("Stops at"), budget.usd > 0 ? format_money(budget.usd) : QString());
   time_note_->set_full_text(f.seconds <= 0        ? tr("Nothing is known of this device's speed.")
                             : f.earlier_runs == 1 ? tr("From one earlier run on this device.")
                             : f.earlier_runs > 1
@@ -371,8 +398,13 @@ void LaunchDialog::begin(bool queued) {
   else if (queued)
     control_->add_to_queue(config);
   else
-    control_->start(config, false);
+    control_->start(config, detached_->isChecked());
   accept();
+}
+
+void LaunchDialog::start_from(int choice) {
+  const RunConfig& config = choice == 0 ? from_.config : presets()[static_cast<std::size_t>(choice) - 1].config;
+  form_->set_config(config, config);
 }
 
 void LaunchDialog::save() {

@@ -7,6 +7,7 @@
 #include "ui/pages/runs/launch_form.h"
 #include "ui/pages/runs/launch_planner.h"
 
+class QCheckBox;
 class QComboBox;
 class QListWidget;
 
@@ -51,6 +52,8 @@ class LaunchDialog : public QDialog {
   QPushButton* queue_button() const { return queue_; }
   QPushButton* save_button() const { return save_; }
   QComboBox* checkpoint_box() const { return checkpoint_; }
+  QComboBox* from_box() const { return from_box_; }
+  QCheckBox* detached_box() const { return detached_; }
   LaunchPlanPtr plan() const { return plan_; }
   bool is_planning() const { return planner_->is_busy(); }
   QString footer() const;
@@ -66,6 +69,7 @@ class LaunchDialog : public QDialog {
   void show_plan(const LaunchPlanPtr& plan);
   void show_nothing(const QString& why);
   void begin(bool queued);
+  void start_from(int choice);
   void save();
 
   RunControl* control_;
@@ -73,7 +77,8 @@ class LaunchDialog : public QDialog {
   LaunchForm* form_;
   LaunchPlanner* planner_;
   QListWidget* sections_;
-  QComboBox* checkpoint_ = nullptr;
+  QComboBox *checkpoint_ = nullptr, *from_box_ = nullptr;
+  QCheckBox* detached_;
   MemoryBar* bar_;
   FactGrid *memory_, *time_, *model_, *disk_;
   StatePill* fits_;

@@ -48,6 +48,13 @@ void QueueModel::update(const std::vector<QueueEntry>& entries) {
   emit layoutChanged();
 }
 
+void QueueModel::set_forecast(const RunId& run, const Forecast& forecast) {
+  forecasts_[run] = forecast;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (const int row = static_cast<int>(i); entries_[i].run == run)
+      emit dataChanged(index(row, needs_column), index(row, cost_column));
+}
+
 int QueueModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(entries_.size());
 }
@@ -56,19 +63,24 @@ int QueueModel::columnCount(const QModelIndex& parent) const { return parent.isV
 QVariant QueueModel::data(const QModelIndex& index, int role) const {
   if (!checkIndex(index, CheckIndexOption::IndexIsValid | CheckIndexOption::ParentIsInvalid)) return {};
   const QueueEntry& entry = entries_[static_cast<std::size_t>(index.row())];
-  if (role == Qt::FontRole && index.column() == config_column) return look().mono_font(TextRole::secondary);
   if (role == Qt::ForegroundRole && index.column() != run_column_) return theme()[Token::text2];
-  if (role == Qt::ToolTipRole) return QString::fromStdString(entry.name);
+  if (role == Qt::ToolTipRole)
+    return tr("%1\nconfig %2, added %3")
+        .arg(QString::fromStdString(entry.name), QString::fromStdString(entry.run).left(8), format_clock(entry.added));
   if (role != Qt::DisplayRole && role != Qt::AccessibleTextRole) return {};
+  const auto known = forecasts_.find(entry.run);
+  const Forecast forecast = known == forecasts_.end() ? Forecast{} : known->second;
   switch (index.column()) {
     case place_column:
       return QStringLiteral("⠿  %1").arg(index.row() + 1);
     case run_column_:
       return QString::fromStdString(entry.name);
-    case config_column:
-      return QString::fromStdString(entry.run).left(8);
-    case steps_column:
-      return format_clock(entry.added);
+    case needs_column:
+      return forecast.needs;
+    case time_column:
+      return forecast.time;
+    case cost_column:
+      return forecast.cost;
     case starts_column:
       return entry.process == 0 ? tr("waits for you to start it")
              : index.row() == 0
@@ -85,10 +97,12 @@ QVariant QueueModel::headerData(int section, Qt::Orientation orientation, int ro
       return tr("Place");
     case run_column_:
       return tr("Run");
-    case config_column:
-      return tr("Config");
-    case steps_column:
-      return tr("Added");
+    case needs_column:
+      return tr("Needs");
+    case time_column:
+      return tr("Predicted time");
+    case cost_column:
+      return tr("Predicted cost");
     case starts_column:
       return tr("Starts");
   }
@@ -189,8 +203,8 @@ QueuePanel::QueuePanel(RunControl* control, QWidget* parent) : QWidget(parent), 
 
 void QueuePanel::restyle() {
   view_->header()->setMinimumHeight(metrics().row());
-  const int widths[] = {58, 260, 90, 110};
-  for (int i = 0; i < 4; ++i) view_->header()->resizeSection(i, metrics().scaled(widths[i]));
+  const int widths[] = {58, 240, 120, 190, 120};
+  for (int i = 0; i < 5; ++i) view_->header()->resizeSection(i, metrics().scaled(widths[i]));
   const int rows = std::clamp(model_->rowCount(), 1, 4);
   view_->setFixedHeight((rows + 1) * metrics().row() + 4);
 }

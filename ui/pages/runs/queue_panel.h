@@ -14,11 +14,17 @@ class RunControl;
 class QueueModel : public QAbstractTableModel {
   Q_OBJECT
  public:
-  enum Column { place_column, run_column_, config_column, steps_column, starts_column, column_count };
+  enum Column { place_column, run_column_, needs_column, time_column, cost_column, starts_column, column_count };
 
   using QAbstractTableModel::QAbstractTableModel;
   void update(const std::vector<QueueEntry>& entries);
   const std::vector<QueueEntry>& entries() const { return entries_; }
+  // What a run will need, as soon as it has been worked out.
+  struct Forecast {
+    QString needs, time, cost;
+  };
+  void set_forecast(const RunId& run, const Forecast& forecast);
+  bool has_forecast(const RunId& run) const { return forecasts_.count(run) > 0; }
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -36,6 +42,7 @@ class QueueModel : public QAbstractTableModel {
 
  private:
   std::vector<QueueEntry> entries_;
+  std::map<RunId, Forecast> forecasts_;
 };
 
 class QueuePanel : public QWidget {

@@ -46,6 +46,7 @@ RunActions::RunActions(QObject* parent)
       baseline(make(parent, tr("Take as baseline"))),
       archive(make(parent, tr("Archive"))),
       remove(make(parent, tr("Delete"))),
+      overlay(make(parent, tr("Compare curves"), "vcs-branch")),
       compare(make(parent, tr("Compare configs"))),
       copy_id(make(parent, tr("Copy the hash of the config"))),
       select_filter(make(parent, tr("Filter runs"))) {
@@ -67,6 +68,7 @@ std::vector<RunActions::Entry> RunActions::entries() const {
           {"runs.show", show, "", false},
           {"runs.pin", pin, "", false},
           {"runs.baseline", baseline, "Ctrl+Shift+L", false},
+          {"runs.overlay", overlay, "Ctrl+Alt+O", false},
           {"runs.compare", compare, "Ctrl+Alt+D", false},
           {"runs.copy_id", copy_id, "", false},
           {"runs.archive", archive, "", true},
@@ -109,6 +111,7 @@ void RunActions::update(const std::vector<RunRowPtr>& chosen, std::int64_t basel
   allow(pin, !chosen.empty(), nothing);
   allow(baseline, one, chosen.empty() ? nothing : only_one);
   baseline->setChecked(one && chosen[0]->summary.number == baseline_number);
+  allow(overlay, chosen.size() > 1, tr("Choose two runs or more."));
   allow(compare, chosen.size() > 1 || (one && baseline_number >= 0), tr("Choose two runs or more."));
   allow(copy_id, one, chosen.empty() ? nothing : only_one);
   const bool idle_all = every([](const RunSummary& s) { return !is_active(s.state); });

@@ -14,7 +14,7 @@ struct RunActions {
   QAction *start, *from_file, *clone, *fork;
   QAction *pause, *resume, *stop, *checkpoint;
   QAction *tags, *note, *show, *pin, *baseline, *archive, *remove;
-  QAction *compare, *copy_id, *select_filter;
+  QAction *overlay, *compare, *copy_id, *select_filter;
 
   // id for menus and shortcuts, and where it stands.
   struct Entry {

@@ -13,7 +13,9 @@
 #include "engine/base/atomic_file.h"
 #include "engine/config/config_io.h"
 #include "engine/service/launch_facts.h"
+#include "ui/pages/runs/presets.h"
 #include "ui/pages/runs/runs_page.h"
+#include "ui/theme/numbers.h"
 
 namespace stacklab::ui {
 namespace {
@@ -62,7 +64,13 @@ void RunsPage::add_actions(ActionSet& actions) {
         std::remove_if(keys.begin(), keys.end(), [&](const QKeySequence& k) { return actions.holder(k) != nullptr; }),
         keys.end());
     actions.adopt(QLatin1String(entry.id), menu, entry.action, keys);
+    if (entry.action == actions_.from_file) add_preset_actions(actions);
   }
+}
+
+void RunsPage::add_preset_actions(ActionSet& actions) {
+  for (std::size_t i = 0; i < preset_actions_.size(); ++i)
+    actions.adopt(QStringLiteral("runs.preset.") + presets()[i].id, tr("&Run|&Preset"), preset_actions_[i], {});
 }
 
 void RunsPage::connect_actions() {
@@ -83,7 +91,8 @@ void RunsPage::connect_actions() {
     LaunchStart start;
     // What was done last is what one goes on from most often.
     if (const RunRowPtr row = model_->run(view_->current_number()))
-      if (const auto config = parse_config(row->summary.config_json, row->summary.name)) start.config = *config;
+      if (const auto config = parse_config(row->summary.config_json, row->summary.name))
+        start = {*config, tr("a copy of %1").arg(text(row->summary.name)), {}, {}};
     launch(start);
   });
   on(actions_.from_file, [this] { open_file(); });
@@ -144,6 +153,10 @@ void RunsPage::connect_actions() {
     };
     control_->undo_stack()->push(new MarkCommand(
         tr("Baseline"), [set, after] { set(after); }, [set, before] { set(before); }));
+  });
+  on(actions_.overlay, [this] {
+    const auto numbers = view_->selected_numbers();
+    if (numbers.size() > 1) emit overlay_wanted({numbers.begin(), numbers.end()});
   });
   on(actions_.compare, [this] {
     show_me();
@@ -215,16 +228,52 @@ void RunsPage::fork_chosen() {
       });
 }
 
-LaunchDialog* RunsPage::launch(const LaunchStart& start) {
-  if (launch_) launch_->close();
+LaunchPlanner::Work RunsPage::plan_work() const {
   // A reader of its own: the planner's thread is not the link's.
-  LaunchPlanner::Work work = [folder = workspace_](const RunConfig& config,
-                                                   const std::function<bool()>& given_up) -> Result<LaunchFacts> {
+  return [folder = workspace_](const RunConfig& config, const std::function<bool()>& given_up) -> Result<LaunchFacts> {
     if (folder.empty()) return failed("the workspace is not open");
     auto reader = JobService::open_reader(folder);
     return launch_facts(config, folder, reader ? reader->get() : nullptr, given_up);
   };
-  launch_ = new LaunchDialog(control_, start, std::move(work), window());
+}
+
+// One after the other, on a thread of its own: what those that wait will need.
+void RunsPage::forecast_queue() {
+  if (workspace_.empty() || (forecaster_ && forecaster_->is_busy())) return;
+  QueueModel* queue = queue_->model();
+  for (const QueueEntry& entry : queue->entries()) {
+    if (queue->has_forecast(entry.run)) continue;
+    const auto config = parse_config(entry.config_json, entry.name);
+    if (!config) {
+      queue->set_forecast(entry.run, {missing(), missing(), missing()});
+      continue;
+    }
+    if (!forecaster_) {
+      forecaster_ = new LaunchPlanner(plan_work(), this);
+      connect(forecaster_, &LaunchPlanner::planned, this, [this](const LaunchPlanPtr& plan) {
+        const LaunchFacts& f = plan->facts;
+        const bool timed = !plan->error && f.seconds > 0;
+        const auto range = [](const QString& least, const QString& most) {
+          return least == most ? least : tr("%1 to %2").arg(least, most);
+        };
+        const double price = forecast_of_.run.budget.usd_per_hour / 3600;
+        queue_->model()->set_forecast(
+            forecast_run_,
+            {plan->error || f.memory_error ? missing() : tr("%1 RAM").arg(format_bytes(f.memory_peak)),
+             timed ? range(format_duration(f.seconds_least), format_duration(f.seconds_most)) : missing(),
+             timed ? range(format_money(price * f.seconds_least), format_money(price * f.seconds_most)) : missing()});
+        forecast_queue();
+      });
+    }
+    forecast_of_ = *config;
+    forecast_run_ = entry.run;
+    return forecaster_->plan(*config);
+  }
+}
+
+LaunchDialog* RunsPage::launch(const LaunchStart& start) {
+  if (launch_) launch_->close();
+  launch_ = new LaunchDialog(control_, start, plan_work(), window());
   launch_->open();
   return launch_;
 }
@@ -376,7 +425,9 @@ void RunsPage::load_views() {
         if (!found->bytes.isEmpty()) {
           self->views_ = SavedViews::from_bytes(found->bytes);
           const QJsonObject& marks = self->views_.marks;
-          self->model_->set_hidden(to_numbers(marks[QStringLiteral("hidden")].toArray()));
+          if (marks.contains(QStringLiteral("shown")))
+            emit self->shown_restored(to_numbers(marks[QStringLiteral("shown")].toArray()),
+                                      static_cast<std::int64_t>(marks[QStringLiteral("shown_of")].toDouble(-1)));
           self->model_->set_pinned(to_numbers(marks[QStringLiteral("pinned")].toArray()));
           self->model_->set_baseline(static_cast<std::int64_t>(marks[QStringLiteral("baseline")].toDouble(-1)));
           self->apply(self->views_.last);
@@ -386,10 +437,20 @@ void RunsPage::load_views() {
       });
 }
 
+void RunsPage::leave() {
+  if (!keep_timer_.isActive()) return;
+  keep_timer_.stop();
+  keep_views();
+}
+
 void RunsPage::keep_views() {
   if (!views_loaded_ || !control_->can_steer()) return;
   views_.last = state();
-  views_.marks = QJsonObject{{QStringLiteral("hidden"), to_array(model_->hidden())},
+  std::int64_t highest = -1;
+  for (const auto* set : std::initializer_list<const QSet<std::int64_t>*>{&shown_, &model_->hidden()})
+    for (const std::int64_t n : *set) highest = std::max(highest, n);
+  views_.marks = QJsonObject{{QStringLiteral("shown"), to_array(shown_)},
+                             {QStringLiteral("shown_of"), static_cast<double>(highest)},
                              {QStringLiteral("pinned"), to_array(model_->pinned())},
                              {QStringLiteral("baseline"), static_cast<double>(model_->baseline())}};
   auto written = std::make_shared<Status>();
@@ -411,7 +472,7 @@ void RunsPage::show_context_menu(const QPoint& at) {
   menu->setToolTipsVisible(true);
   menu->addActions({actions_.pause, actions_.resume, actions_.stop, actions_.checkpoint});
   menu->addSeparator();
-  menu->addActions({actions_.clone, actions_.fork, actions_.compare});
+  menu->addActions({actions_.clone, actions_.fork, actions_.overlay, actions_.compare});
   menu->addSeparator();
   menu->addActions({actions_.tags, actions_.note, actions_.show, actions_.pin, actions_.baseline, actions_.copy_id});
   menu->addSeparator();

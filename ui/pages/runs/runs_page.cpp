@@ -12,6 +12,7 @@
 
 #include "engine/config/config_io.h"
 #include "ui/models/state_look.h"
+#include "ui/pages/runs/presets.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/numbers.h"
 
@@ -33,6 +34,14 @@ RunsPage::RunsPage(WorkspaceLink* link, QUndoStack* undo, QWidget* parent)
       model_(new RunTableModel(source_, this)),
       actions_(this) {
   setObjectName(QStringLiteral("runs"));
+  for (const Preset& preset : presets()) {
+    auto* action = new QAction(tr("New run from %1…").arg(preset.title), this);
+    connect(action, &QAction::triggered, this, [this, &preset] {
+      show_me();
+      launch({preset.config, tr("preset %1").arg(preset.id), {}, {}});
+    });
+    preset_actions_.push_back(action);
+  }
   build();
   connect_actions();
   keep_timer_.setSingleShot(true);
@@ -76,14 +85,32 @@ void RunsPage::build() {
   make_primary(new_run_);
   new_run_->setIcon(icon(QStringLiteral("list-add"), Token::on_accent));
   auto* new_menu = new QMenu(new_run_);
-  new_menu->addActions({actions_.start, actions_.from_file, actions_.clone, actions_.fork});
+  new_menu->addActions({actions_.start, actions_.from_file});
+  QMenu* preset_menu = new_menu->addMenu(tr("From a preset"));
+  for (QAction* action : preset_actions_) preset_menu->addAction(action);
+  new_menu->addSeparator();
+  new_menu->addActions({actions_.clone, actions_.fork});
   new_run_->setMenu(new_menu);
   head->addWidget(title);
   head->addWidget(facts_, 1);
+  overlay_ = make_button(tr("Compare"), QStringLiteral("vcs-branch"), header);
+  const auto follow = [this] {
+    overlay_->setEnabled(actions_.overlay->isEnabled());
+    overlay_->setToolTip(actions_.overlay->toolTip());
+    overlay_->setAccessibleDescription(actions_.overlay->statusTip());
+  };
+  connect(actions_.overlay, &QAction::changed, overlay_, follow);
+  connect(overlay_, &QPushButton::clicked, actions_.overlay, &QAction::trigger);
+  follow();
+  close_cover_ = make_button(tr("Close introduction"), {}, header);
+  close_cover_->hide();
+  connect(close_cover_, &QPushButton::clicked, this, &RunsPage::close_cover);
+  head->addWidget(close_cover_);
+  head->addWidget(overlay_);
   head->addWidget(new_run_);
   column->addWidget(header);
 
-  auto* tools = new QWidget(this);
+  auto* tools = tools_ = new QWidget(this);
   tools->setObjectName(QStringLiteral("toolRow"));
   tools->setAttribute(Qt::WA_StyledBackground);
   auto* row = new QHBoxLayout(tools);
@@ -220,12 +247,17 @@ void RunsPage::take(const RunListAnswerPtr& answer) {
   }
   if (answer->error.isEmpty()) all_ = answer->all;
   if (answer->words) filter_->set_words(*answer->words);
-  if (answer->queue) queue_->update_queue(*answer->queue);
+  if (answer->queue) {
+    queue_->update_queue(*answer->queue);
+    if (cover_) queue_->hide();
+    forecast_queue();
+  }
   QStringList parts{all_ == 1 ? tr("1 run") : tr("%1 runs").arg(format_count(std::max<std::int64_t>(0, all_)))};
   for (const RunState state :
        {RunState::running, RunState::queued, RunState::stopping, RunState::paused, RunState::lost})
     if (const auto at = counts_.find(state); at != counts_.end() && at->second > 0)
       parts << QStringLiteral("%1 %2").arg(format_count(at->second), look_of(state, false).word);
+  if (cover_) parts << cover_facts_;
   facts_->set_full_text(parts.join(QStringLiteral(", ")));
   filter_->set_count(model_->run_count(), all_);
   show_emptiness();
@@ -238,7 +270,30 @@ void RunsPage::take(const RunListAnswerPtr& answer) {
   if (!answer->rows.empty() || answer->places) choice_timer_.start(choice_after_ms);
 }
 
+void RunsPage::set_cover(QWidget* cover, const QString& facts) {
+  cover_ = cover;
+  cover_facts_ = facts;
+  static_cast<QVBoxLayout*>(layout())->addWidget(cover, 1);
+  cover->show();
+  for (QWidget* under : std::initializer_list<QWidget*>{tools_, view_, empty_, queue_, overlay_}) under->hide();
+  close_cover_->show();
+  emit dock_wanted_changed();
+}
+
+void RunsPage::close_cover() {
+  if (!cover_) return;
+  cover_->hide();
+  cover_ = nullptr;
+  for (QWidget* under : std::initializer_list<QWidget*>{tools_, overlay_}) under->show();
+  queue_->setVisible(queue_->model()->rowCount() > 0);
+  close_cover_->hide();
+  show_emptiness();
+  emit dock_wanted_changed();
+  emit cover_closed();
+}
+
 void RunsPage::show_emptiness() {
+  if (cover_) return;
   const bool none = all_ == 0 && model_->run_count() == 0,
              unlike = all_ > 0 && model_->run_count() == 0 && source_->is_idle();
   empty_->setVisible(none || unlike);
@@ -266,6 +321,7 @@ void RunsPage::choice_moved() {
   if (rows.size() == 1) current = rows.front();
   const RunRowPtr baseline = model_->run(model_->baseline());
   actions_.update(rows, model_->baseline(), control_->can_steer());
+  overlay_->setText(rows.size() > 1 ? tr("Compare %1").arg(rows.size()) : tr("Compare"));
   panel_->show_run(current, baseline, model_->now(), control_->can_steer());
   std::vector<RunRowPtr> compared = rows;
   if (baseline && std::none_of(rows.begin(), rows.end(),
@@ -326,6 +382,7 @@ void RunsPage::show_run(const RunId& run, std::optional<std::int64_t>) {
 
 bool RunsPage::settled() const {
   if (all_ < 0 || !views_loaded_) return !error_.isEmpty();
+  if (cover_) return source_->is_idle();
   const int first = view_->indexAt(QPoint(1, 1)).row();
   const int count = view_->viewport()->height() / std::max(1, metrics().row());
   return source_->is_idle() && !mini_busy_ && !choice_timer_.isActive() &&
@@ -333,20 +390,16 @@ bool RunsPage::settled() const {
 }
 
 void RunsPage::toggle_shown(const std::vector<std::int64_t>& numbers) {
-  QSet<std::int64_t> hidden = model_->hidden();
-  const bool hide = std::any_of(numbers.begin(), numbers.end(), [&](std::int64_t n) { return !hidden.contains(n); });
-  for (const std::int64_t n : numbers) {
-    if (hide)
-      hidden.insert(n);
-    else
-      hidden.remove(n);
-  }
+  const bool hide = std::any_of(numbers.begin(), numbers.end(), [&](std::int64_t n) { return !model_->is_hidden(n); });
+  emit show_wanted({numbers.begin(), numbers.end()}, !hide);
+}
+
+void RunsPage::follow_shown(const QSet<std::int64_t>& shown, const QSet<std::int64_t>& hidden) {
+  if (shown == shown_ && hidden == model_->hidden()) return;
+  const bool moved = shown != shown_;
+  shown_ = shown;
   model_->set_hidden(hidden);
-  QStringList ids;
-  for (const std::int64_t n : hidden)
-    if (const RunRowPtr row = model_->run(n)) ids << text(row->summary.id);
-  emit shown_changed(ids);
-  keep_timer_.start(keep_after_ms);
+  if (moved && views_loaded_) keep_timer_.start(keep_after_ms);
 }
 
 void RunsPage::edit_cell(const QString& column) {

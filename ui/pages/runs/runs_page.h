@@ -30,7 +30,12 @@ class RunsPage : public Page {
   void add_actions(ActionSet& actions) override;
   QTabWidget* dock() const override { return panel_; }
   void show_run(const RunId& run, std::optional<std::int64_t> step) override;
+  bool dock_wanted() const override { return cover_ == nullptr; }
   bool settled() const override;
+  // Stands in place of the table until it is closed.
+  void set_cover(QWidget* cover, const QString& facts);
+  void close_cover();
+  bool is_covered() const { return cover_ != nullptr; }
   // A config to be looked at before it is started: of a file, a drop, a preset.
   LaunchDialog* launch(const LaunchStart& start);
 
@@ -41,7 +46,9 @@ class RunsPage : public Page {
   QueuePanel* queue() const { return queue_; }
   RunControl* control() const { return control_; }
   RunActions& actions() { return actions_; }
+  const std::vector<QAction*>& preset_actions() const { return preset_actions_; }
   LaunchDialog* launch_dialog() const { return launch_; }
+  void leave();  // what was changed just now is kept, too
   RunsViewState state() const;
   void apply(const RunsViewState& state);
   void save_view(const QString& name);
@@ -51,15 +58,23 @@ class RunsPage : public Page {
   void sort_by(const QString& column, bool descending);
   void set_columns(const QStringList& ids);
   std::vector<RunRowPtr> chosen() const;
+  // Which runs have their curves on show, and which have not.
+  void follow_shown(const QSet<std::int64_t>& shown, const QSet<std::int64_t>& hidden);
   QString facts_text() const { return facts_->full_text(); }
 
  signals:
   void run_chosen(const stacklab::RunId& run);
-  void shown_changed(const QStringList& hidden);  // ids of runs whose curves are not to be seen
+  void cover_closed();
+  // What becomes of it comes back by follow_shown: which curves are on show is the monitor's to know.
+  void show_wanted(const QSet<std::int64_t>& numbers, bool shown);
+  void overlay_wanted(const QSet<std::int64_t>& numbers);  // these alone, and before the eyes
+  // As this workspace was left: of the runs up to the highest number, those were on show.
+  void shown_restored(const QSet<std::int64_t>& shown, std::int64_t highest);
 
  private:
   void build();
   void connect_actions();
+  void add_preset_actions(ActionSet& actions);
   void open_file();
   void fork_chosen();
   void put_away(bool trash);
@@ -72,6 +87,8 @@ class RunsPage : public Page {
   void edit_cell(const QString& column);
   void toggle_shown(const std::vector<std::int64_t>& numbers);
   void read_mini();
+  LaunchPlanner::Work plan_work() const;
+  void forecast_queue();
   void load_views();
   void keep_views();
   void show_emptiness();
@@ -81,6 +98,7 @@ class RunsPage : public Page {
   RunSource* source_;
   RunTableModel* model_;
   RunActions actions_;
+  std::vector<QAction*> preset_actions_;
   RunsView* view_;
   FilterField* filter_;
   RunPanel* panel_;
@@ -88,10 +106,17 @@ class RunsPage : public Page {
   TextLabel *facts_, *baseline_;
   QToolButton *view_button_, *columns_button_;
   QComboBox* group_;
-  QPushButton* new_run_;
+  QPushButton *overlay_, *new_run_;
   Notice* empty_;
+  QWidget *tools_, *cover_ = nullptr;
+  QString cover_facts_;
+  QPushButton* close_cover_;
   QPointer<LaunchDialog> launch_;
+  LaunchPlanner* forecaster_ = nullptr;
+  RunConfig forecast_of_;
+  RunId forecast_run_;
   SavedViews views_;
+  QSet<std::int64_t> shown_;
   RunFilter filter_tree_;
   QString sort_ = QStringLiteral("number");
   bool descending_ = true, applying_ = false, views_loaded_ = false, mini_busy_ = false;

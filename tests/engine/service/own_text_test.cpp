@@ -1,0 +1,97 @@
+#include "engine/service/own_text.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/config/config_io.h"
+#include "tests/temporary_folder.h"
+
+namespace stacklab {
+namespace {
+
+std::string story(int sentences) {
+  std::string text;
+  std::uint64_t state = 1;
+  for (int i = 0; i < sentences; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    text += "The fox number " + std::to_string(state >> 54) + " went over the hill and saw a river.\n";
+  }
+  return text;
+}
+
+// Configs of every length of text are ones that can be trained.
+TEST(OwnText, EveryLengthHasItsConfig) {
+  for (const std::int64_t bytes : {1LL, 5000LL, 99'999LL, 4'400'000LL, 60'000'000LL, 5'000'000'000LL})
+    for (const OwnTextSize size : {OwnTextSize::small, OwnTextSize::medium, OwnTextSize::large}) {
+      RunConfig config = own_text_config("/home/me/Mein Buch.txt", bytes, size);
+      config.data.corpus = "mein-buch";
+      EXPECT_TRUE(validate(config)) << bytes << ": " << validate(config).error().message();
+      EXPECT_GT(config.steps(), 100);
+    }
+  EXPECT_LT(own_text_config("a", 4'400'000, OwnTextSize::small).model.d_model,
+            own_text_config("a", 4'400'000, OwnTextSize::large).model.d_model);
+  EXPECT_EQ(usual_size(1000), OwnTextSize::small);
+  EXPECT_EQ(usual_size(4'400'000), OwnTextSize::medium);
+}
+
+TEST(OwnText, IsPreparedOnceAndStopsWhenAsked) {
+  const TemporaryFolder folder;
+  const std::string text = story(3000);
+  put_file(folder / "my story.txt", text);
+  const auto bytes = static_cast<std::int64_t>(text.size());
+  const RunConfig wanted = own_text_config(folder / "my story.txt", bytes, OwnTextSize::small);
+  ASSERT_GT(wanted.model.vocab_size, 256);
+  // Stopped in the middle of learning, it leaves no half of anything.
+  std::stop_source stop;
+  const auto stopped_run = prepare_own_text(
+      folder / "my story.txt", wanted, folder / "w",
+      [&](const Progress& p) {
+        if (p.phase == "tokenizer") stop.request_stop();
+      },
+      stop.get_token());
+  ASSERT_FALSE(stopped_run);
+  EXPECT_EQ(stopped_run.error().kind, Error::Kind::stopped);
+  std::error_code none;
+  EXPECT_TRUE(!std::filesystem::exists(folder / "w/tokenizers", none) ||
+              std::filesystem::is_empty(folder / "w/tokenizers"));
+
+  std::set<std::string> phases;
+  int learning = 0;
+  const auto told = [&](const Progress& p) {
+    phases.insert(p.phase);
+    learning += p.phase == "tokenizer" && p.total > 0;
+  };
+  const auto config = prepare_own_text(folder / "my story.txt", wanted, folder / "w", told, {});
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(phases, (std::set<std::string>{"text", "tokenizer", "shards"}));
+  EXPECT_GT(learning, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder / "w/tokenizers" / config->data.tokenizer / "tokenizer.json"));
+  EXPECT_TRUE(validate(*config));
+  // The same text again, from elsewhere: nothing is made anew.
+  learning = 0;
+  std::filesystem::rename(folder / "my story.txt", folder / "copy.txt");
+  std::filesystem::create_directory(folder / "b");
+  std::filesystem::rename(folder / "copy.txt", folder / "b/my story.txt");
+  const auto again = prepare_own_text(folder / "b/my story.txt", wanted, folder / "w", told, {});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(learning, 0);
+  EXPECT_EQ(config_hash(*again), config_hash(*config));
+}
+
+TEST(OwnText, TooLittleTextIsAnErrorThatSaysSo) {
+  const TemporaryFolder folder;
+  put_file(folder / "short.txt", "Hm.");
+  const auto nothing = [](const Progress&) {};
+  const auto short_one = prepare_own_text(folder / "short.txt", own_text_config("short", 3, OwnTextSize::small),
+                                          folder / "w", nothing, {});
+  ASSERT_FALSE(short_one);
+  EXPECT_FALSE(short_one.error().message().empty());
+  const auto missing =
+      prepare_own_text(folder / "none.txt", own_text_config("none", 3, OwnTextSize::small), folder / "w", nothing, {});
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message().find("none.txt"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stacklab
