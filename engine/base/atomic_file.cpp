@@ -81,17 +81,28 @@ Error file_error(std::string_view action, const fs::path& path, int error_number
 
 void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
-Result<std::string> read_file(const fs::path& file, std::int64_t max_bytes) {
+Result<int> open_regular_file(const fs::path& file) {
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return tl::unexpected(file_error("cannot open", file, errno));
+  struct stat status {};
+  int code = ::fstat(fd, &status) == 0 ? 0 : errno;
+  if (code == 0 && S_ISDIR(status.st_mode)) code = EISDIR;
+  if (code == 0 && S_ISREG(status.st_mode)) return fd;
+  ::close(fd);
+  if (code != 0) return tl::unexpected(file_error("cannot read", file, code));
+  return failed(fmt::format("cannot read {}: it is not a regular file", file.string()), "name a file");
+}
+
+Result<std::string> read_file(const fs::path& file, std::int64_t max_bytes) {
+  const Result<int> opened = open_regular_file(file);
+  if (!opened) return tl::unexpected(opened.error());
+  const int fd = *opened;
   struct Closer {
     int fd;
     ~Closer() { ::close(fd); }
   } closer{fd};
   struct stat status {};
   if (::fstat(fd, &status) != 0) return tl::unexpected(file_error("cannot read", file, errno));
-  if (S_ISDIR(status.st_mode)) return tl::unexpected(file_error("cannot read", file, EISDIR));
-  if (!S_ISREG(status.st_mode)) return failed(fmt::format("cannot read {}: it is not a regular file", file.string()));
   const auto too_large = [&] {
     return failed(fmt::format("cannot read {}: it is larger than {} bytes", file.string(), max_bytes));
   };

@@ -20,6 +20,9 @@ Error file_error(std::string_view action, const std::filesystem::path& path, int
 // A write beyond the file size limit is then an error instead of the end of the process. Call first thing in main.
 void ignore_file_size_signal();
 
+// A descriptor to read a regular file by. Never waits, as a pipe's would. Errors: missing, a folder, no regular file.
+Result<int> open_regular_file(const std::filesystem::path& file);
+
 // The whole of a regular file of at most max_bytes. Errors: missing, a folder, too large, unreadable.
 Result<std::string> read_file(const std::filesystem::path& file, std::int64_t max_bytes = std::int64_t{1} << 40);
 

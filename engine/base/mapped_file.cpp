@@ -1,6 +1,5 @@
 #include "engine/base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,14 +13,13 @@
 namespace stacklab {
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& file) {
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return tl::unexpected(file_error("cannot open", file, errno));
+  const Result<int> opened = open_regular_file(file);
+  if (!opened) return tl::unexpected(opened.error());
+  const int fd = *opened;
   struct stat status {};
   MappedFile mapped;
   int code = ::fstat(fd, &status) == 0 ? 0 : errno;
-  if (code == 0 && S_ISDIR(status.st_mode)) code = EISDIR;
-  const bool regular = S_ISREG(status.st_mode);
-  if (code == 0 && regular && status.st_size > 0) {
+  if (code == 0 && status.st_size > 0) {
     const auto size = static_cast<std::size_t>(status.st_size);
     void* const address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED) {
@@ -33,7 +31,6 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& file) {
   }
   ::close(fd);
   if (code != 0) return tl::unexpected(file_error("cannot read", file, code));
-  if (!regular) return failed("cannot read " + file.string() + ": it is not a regular file");
   return mapped;
 }
 

@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/json_reader.h"
 #include "engine/base/text.h"
 
 namespace stacklab {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr std::int64_t largest_index = std::int64_t{64} << 20;
 
@@ -28,15 +28,16 @@ Result<SafetensorsShards> SafetensorsShards::open(const fs::path& index) {
   };
   const Result<std::string> text = read_file(index, largest_index);
   if (!text) return tl::unexpected(text.error());
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) return bad("is not JSON, or not whole");
-  if (!json.contains("weight_map") || !json["weight_map"].is_object())
-    return bad("\"weight_map\" is missing or not an object");
+  const auto json = parse_json_object(*text);
+  if (!json) return bad(json.error());
+  JsonFields top(*json);
+  const auto& weight_map = top.object("weight_map");
+  if (!top.error().empty()) return bad(top.error());
 
   // Every file once, before any tensor: what is looked up points into them.
   std::map<std::string, std::size_t> places;
   SafetensorsShards shards;
-  for (const auto& [tensor, file] : json["weight_map"].items()) {
+  for (const auto& [tensor, file] : weight_map.items()) {
     if (!file.is_string() || !is_file_name(file.get_ref<const std::string&>()))
       return bad(fmt::format("the file of \"{}\" is not the name of one beside it", printable(tensor)));
     if (!places.try_emplace(file.get<std::string>(), places.size()).second) continue;
@@ -44,7 +45,7 @@ Result<SafetensorsShards> SafetensorsShards::open(const fs::path& index) {
     if (!opened) return bad(opened.error().message());
     shards.files_.push_back(std::move(*opened));
   }
-  for (const auto& [tensor, file] : json["weight_map"].items()) {
+  for (const auto& [tensor, file] : weight_map.items()) {
     const SafetensorsEntry* entry = shards.files_[places[file.get<std::string>()]].find(tensor);
     if (entry == nullptr)
       return bad(fmt::format("the tensor \"{}\" is not in {}", printable(tensor), printable(file.get<std::string>())));

@@ -1,6 +1,5 @@
 #include "engine/base/sha256.h"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <unistd.h>
 
@@ -54,24 +53,25 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
 
 std::string sha256_hex(std::string_view bytes) { return sha256_hex(std::as_bytes(std::span(bytes))); }
 
-Result<std::string> sha256_file(const std::filesystem::path& file) {
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return tl::unexpected(file_error("cannot open", file, errno));
+Result<std::string> sha256_file(const std::filesystem::path& file, const std::function<Status(std::int64_t)>& so_far) {
+  const Result<int> opened = open_regular_file(file);
+  if (!opened) return tl::unexpected(opened.error());
+  const struct Descriptor {
+    int fd;
+    ~Descriptor() { ::close(fd); }
+  } open{*opened};
   Sha256 hash;
   std::vector<std::byte> buffer(1 << 20);
-  for (;;) {
-    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+  for (std::int64_t done = 0;;) {
+    const ssize_t n = ::read(open.fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const int code = errno;
-      ::close(fd);
-      return tl::unexpected(file_error("cannot read", file, code));
-    }
-    if (n == 0) break;
+    if (n < 0) return tl::unexpected(file_error("cannot read", file, errno));
+    if (n == 0) return hash.hex();
     hash.update(std::span(buffer).first(static_cast<std::size_t>(n)));
+    done += n;
+    if (!so_far) continue;
+    if (Status go_on = so_far(done); !go_on) return tl::unexpected(go_on.error());
   }
-  ::close(fd);
-  return hash.hex();
 }
 
 }  // namespace stacklab

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,7 +33,8 @@ class Sha256 {
 
 std::string sha256_hex(std::string_view bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);
-// Reads the file in pieces. Errors name it.
-Result<std::string> sha256_file(const std::filesystem::path& file);
+// Reads a regular file in pieces. so_far is told the bytes that are read, and may end it. Errors name the file.
+Result<std::string> sha256_file(const std::filesystem::path& file,
+                                const std::function<Status(std::int64_t bytes)>& so_far = {});
 
 }  // namespace stacklab

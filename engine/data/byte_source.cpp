@@ -1,8 +1,6 @@
 #include "engine/data/byte_source.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -33,14 +31,9 @@ bool is_zstd(std::string_view start) {
 class PlainSource final : public ByteSource {
  public:
   static Result<std::unique_ptr<PlainSource>> open(const fs::path& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return tl::unexpected(file_error("cannot open", path, errno));
-    auto source = std::unique_ptr<PlainSource>(new PlainSource(path, fd));
-    struct stat status {};
-    if (::fstat(fd, &status) != 0) return tl::unexpected(file_error("cannot read", path, errno));
-    if (S_ISDIR(status.st_mode)) return tl::unexpected(file_error("cannot read", path, EISDIR));
-    if (!S_ISREG(status.st_mode)) return failed("cannot read " + path.string() + ": it is not a regular file");
-    return source;
+    const Result<int> fd = open_regular_file(path);
+    if (!fd) return tl::unexpected(fd.error());
+    return std::unique_ptr<PlainSource>(new PlainSource(path, *fd));
   }
   ~PlainSource() override { ::close(fd_); }
   PlainSource(const PlainSource&) = delete;

@@ -1,5 +1,7 @@
 #include "engine/data/corpus.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -7,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/data/manifest_reader.h"
+#include "engine/base/json_reader.h"
 
 namespace stacklab {
 namespace {
@@ -53,14 +55,15 @@ Result<Manifest> read_manifest(const fs::path& dir) {
   const fs::path file = dir / manifest_file;
   Result<std::string> text = read_file(file, largest_manifest);
   if (!text) return tl::unexpected(text.error());
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) return bad_file(file, "is not JSON, or not whole");
+  const auto parsed = parse_json_object(*text);
+  if (!parsed) return bad_file(file, parsed.error());
+  const Json& json = *parsed;
 
   Manifest manifest;
   CorpusInfo& info = manifest.info;
-  ManifestReader top(json);
+  JsonFields top(json);
   const std::string format = top.text("format");
-  const std::int64_t version = top.size("version");
+  const std::int64_t version = top.count("version");
   if (!top.error().empty()) return bad_file(file, top.error());
   if (format != format_name) return bad_file(file, "is not the manifest of a corpus");
   if (version != format_version) {
@@ -72,28 +75,26 @@ Result<Manifest> read_manifest(const fs::path& dir) {
   info.title = top.text("title");
   info.licence = top.text("licence");
   info.origin = top.text("origin");
-  info.documents = top.size("documents");
-  info.bytes = top.size("bytes");
+  info.documents = top.count("documents");
+  info.bytes = top.count("bytes");
+  const Json &sources = top.list("sources"), &files = top.object("files");
   if (!top.error().empty()) return bad_file(file, top.error());
 
-  const Json none = Json::object();
-  const Json& sources = json.contains("sources") ? json["sources"] : none;
-  if (!sources.is_array()) return bad_file(file, "\"sources\" is missing or not a list");
   for (const Json& source : sources) {
-    ManifestReader reader(source, "sources.");
-    info.sources.push_back({reader.text("name"), reader.text("version"), reader.text("sha256"), reader.size("bytes")});
+    JsonFields reader(source, "sources.");
+    info.sources.push_back({reader.text("name"), reader.text("version"), reader.text("sha256"), reader.count("bytes")});
     if (!reader.error().empty()) return bad_file(file, reader.error());
   }
-  const Json& files = json.contains("files") ? json["files"] : none;
+  JsonFields named(files, "files.");
   for (auto [name, record] : {std::pair(documents_file, &manifest.documents), std::pair(index_file, &manifest.index)}) {
-    ManifestReader reader(files.is_object() && files.contains(name) ? files[name] : none,
-                          "files." + std::string(name) + ".");
-    *record = {reader.size("bytes"), reader.text("sha256")};
+    JsonFields reader(named.object(name.data()), fmt::format("files.{}.", name));
+    if (!named.error().empty()) return bad_file(file, named.error());
+    *record = {reader.count("bytes"), reader.text("sha256")};
     if (!reader.error().empty()) return bad_file(file, reader.error());
   }
   if (files.contains(licence_file)) {
-    ManifestReader reader(files[licence_file], "files.licence.txt.");
-    manifest.licence = FileRecord{reader.size("bytes"), reader.text("sha256")};
+    JsonFields reader(files[licence_file], "files.licence.txt.");
+    manifest.licence = FileRecord{reader.count("bytes"), reader.text("sha256")};
     if (!reader.error().empty()) return bad_file(file, reader.error());
   }
   info.sha256 = manifest.documents.sha256;

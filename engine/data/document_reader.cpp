@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "engine/base/json_reader.h"
 #include "engine/base/text.h"
 #include "engine/data/byte_source.h"
 #include "engine/data/parquet.h"
@@ -140,7 +141,14 @@ class LineReader {
     if (number_ == 1 && line.front() == '[')
       return failed(file_.string() + ": is one list in JSON, not a line for each document",
                     "turn it into lines, for example with: jq -c '.[]'");
-    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // What is deeper takes no memory, and nothing to walk it back from.
+    bool deep = false;
+    const auto shallow = [&deep](int depth, Json::parse_event_t, Json&) {
+      deep |= depth > deepest_json;
+      return depth <= deepest_json;
+    };
+    const Json json = Json::parse(line, shallow, /*allow_exceptions=*/false);
+    if (deep) return bad(fmt::format("is nested deeper than {} levels", deepest_json));
     if (json.is_discarded()) return bad("is not JSON in UTF-8: " + printable(line, 60));
     const Json* at = &json;
     for (const std::string& key : path_) {
@@ -224,6 +232,18 @@ std::string_view foreign_kind(std::string_view start) {
   for (const auto& [magic, kind] : kinds)
     if (start.starts_with(magic)) return kind;
   return {};
+}
+
+Status check_text(const fs::path& file) {
+  const auto source = open_bytes(file);
+  if (!source) return tl::unexpected(source.error());
+  std::string start(64, '\0');
+  const Result<std::size_t> n = (*source)->read(start);
+  if (!n) return tl::unexpected(n.error());
+  start.resize(*n);
+  const std::string_view kind = foreign_kind(start);
+  if (kind.empty()) return {};
+  return failed(fmt::format("{} is no text: it is {}", file.string(), kind), "turn it into text first");
 }
 
 Result<FileDigest> read_documents(const fs::path& file, FileKind kind, const ReadOptions& options, const TakePart& take,

@@ -28,6 +28,9 @@ std::optional<FileKind> kind_of_name(const std::filesystem::path& file);
 // What a file without text is by its first bytes, "a PDF file"; empty: nothing that is known.
 std::string_view foreign_kind(std::string_view start);
 
+// Whether what a file holds, unpacked, may be text: a picture or an archive would be learnt letter by letter.
+Status check_text(const std::filesystem::path& file);
+
 // The SHA-256 and size of the file itself.
 struct FileDigest {
   std::string sha256;

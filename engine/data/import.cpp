@@ -7,7 +7,6 @@
 
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
-#include "engine/data/byte_source.h"
 #include "engine/data/catalogue.h"
 
 namespace stacklab {
@@ -73,20 +72,6 @@ Result<Inputs> find_inputs(const std::vector<fs::path>& paths) {
   return inputs;
 }
 
-// A picture or an archive would be learnt letter by letter.
-Status check_text(const InputFile& file) {
-  if (file.kind == FileKind::parquet) return {};
-  const auto source = open_bytes(file.path);
-  if (!source) return tl::unexpected(source.error());
-  std::string start(64, '\0');
-  const Result<std::size_t> n = (*source)->read(start);
-  if (!n) return tl::unexpected(n.error());
-  start.resize(*n);
-  const std::string_view kind = foreign_kind(start);
-  if (kind.empty()) return {};
-  return failed(fmt::format("{} is no text: it is {}", file.path.string(), kind), "turn it into text first");
-}
-
 }  // namespace
 
 std::string import_name(const fs::path& input) {
@@ -108,13 +93,16 @@ Result<std::string> import_sha256(const std::vector<fs::path>& paths, const Corp
   Sha256 all;
   std::int64_t done = 0;
   for (const InputFile& file : inputs->files) {
-    if (stop.stop_requested()) return stopped("stopped while files were read");
-    if (progress) progress("looking at " + printable(file.name), done, inputs->bytes);
-    const Result<std::string> digest = sha256_file(file.path);
+    std::int64_t size = 0;
+    const auto so_far = [&](std::int64_t read) -> Status {
+      if (stop.stop_requested()) return stopped("stopped while files were read");
+      if (progress) progress("looking at " + printable(file.name), done + (size = read), inputs->bytes);
+      return {};
+    };
+    const Result<std::string> digest = sha256_file(file.path, so_far);
     if (!digest) return digest;
     all.update(file.name + std::string(1, '\0') + *digest);
-    std::error_code error;
-    done += static_cast<std::int64_t>(fs::file_size(file.path, error));
+    done += size;
   }
   return all.hex();
 }
@@ -136,8 +124,10 @@ Result<ImportReport> import_corpus(const fs::path& workspace, const ImportReques
   if (fs::exists(fs::symlink_status(dir, error)))
     return failed("there is a corpus " + info.name + " in the workspace already",
                   "choose another name with --name, or remove it: stacklab corpus remove " + info.name);
-  for (const InputFile& file : inputs->files)
-    if (Status fine = check_text(file); !fine) return tl::unexpected(fine.error());
+  for (const InputFile& file : inputs->files) {
+    if (file.kind == FileKind::parquet) continue;
+    if (Status fine = check_text(file.path); !fine) return tl::unexpected(fine.error());
+  }
 
   remove_stale_temporaries(workspace / "data");
   Result<CorpusWriter> writer = CorpusWriter::create(dir);

@@ -6,15 +6,15 @@
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "engine/base/json_reader.h"
 #include "engine/base/text.h"
 
 namespace stacklab {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // A key of an object: its name, and what its value does. False: the value does not fit, `wanted` says what would.
 struct Key {
@@ -42,19 +42,8 @@ class Parser {
   Parser(std::string_view name, const fs::path& folder) : name_(name), folder_(folder) {}
 
   Result<DataRecipe> parse(std::string_view json) {
-    // A key twice would silently lose the first.
-    std::vector<std::set<std::string>> keys;
-    std::string twice;
-    const auto watch = [&](int, Json::parse_event_t event, Json& value) {
-      if (event == Json::parse_event_t::object_start) keys.emplace_back();
-      if (event == Json::parse_event_t::object_end) keys.pop_back();
-      if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-        twice = value.get<std::string>();
-      return true;
-    };
-    const Json root = Json::parse(json, watch, /*allow_exceptions=*/false);
-    if (root.is_discarded()) return bad("is not JSON, or not whole");
-    if (!twice.empty()) return bad(fmt::format("the key \"{}\" is there twice", printable(twice)));
+    const auto root = parse_json_object(json);
+    if (!root) return bad(root.error());
     DataRecipe recipe;
     double tokens = static_cast<double>(recipe.shard_tokens);
     const std::vector<Key> known = {
@@ -66,7 +55,7 @@ class Parser {
          [&](const Json& v) { return number_between(v, 0, 0.9, recipe.validation_fraction); }},
         {"shard_tokens", "a whole number from 1 to 2^33",
          [&](const Json& v) { return number_between(v, 1, 0x1p33, tokens) && tokens == std::floor(tokens); }}};
-    if (Status read = read_object(root, "", known); !read) return tl::unexpected(read.error());
+    if (Status read = read_object(*root, "", known); !read) return tl::unexpected(read.error());
     recipe.shard_tokens = static_cast<std::int64_t>(tokens);
     if (recipe.sources.empty()) return bad("\"sources\" names nothing to read");
     return recipe;

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/json_reader.h"
 #include "engine/base/sha256.h"
-#include "engine/data/manifest_reader.h"
 
 namespace stacklab {
 namespace {
@@ -21,7 +21,6 @@ constexpr std::string_view format_name = "stacklab-shards", shard_magic = "SLSHA
 constexpr std::uint32_t format_version = 1;
 constexpr std::size_t header_bytes = 64, hashed_at_once = std::size_t{1} << 20;
 constexpr std::int64_t largest_manifest = std::int64_t{64} << 20;
-constexpr int deepest_manifest = 64;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 53;
 
 tl::unexpected<Error> bad_file(const fs::path& file, const std::string& why) {
@@ -110,19 +109,12 @@ Result<ShardManifest> read_shard_manifest(const fs::path& dir) {
   const fs::path file = dir / manifest_file;
   Result<std::string> text = read_file(file, largest_manifest);
   if (!text) return tl::unexpected(text.error());
-  // What is written out again below, the recipe, is written level by level on the stack: a real one has few.
-  bool deep = false;
-  const Json json = Json::parse(
-      *text,
-      [&deep](int depth, Json::parse_event_t, Json&) {
-        deep |= depth > deepest_manifest;
-        return depth <= deepest_manifest;
-      },
-      /*allow_exceptions=*/false);
-  if (deep || json.is_discarded() || !json.is_object()) return bad_file(file, "is not JSON, or not whole");
-  ManifestReader top(json);
+  const auto parsed = parse_json_object(*text);
+  if (!parsed) return bad_file(file, parsed.error());
+  const Json& json = *parsed;
+  JsonFields top(json);
   const std::string format = top.text("format");
-  const std::int64_t version = top.size("version");
+  const std::int64_t version = top.count("version");
   if (!top.error().empty()) return bad_file(file, top.error());
   if (format != format_name) return bad_file(file, "is not the manifest of token shards");
   if (version != format_version)
@@ -132,22 +124,20 @@ Result<ShardManifest> read_shard_manifest(const fs::path& dir) {
 
   ShardManifest manifest;
   const std::string corpus_hash = top.text("corpus_hash"), recipe_hash = top.text("recipe_sha256");
+  const Json &recipe = top.object("recipe"), &coding = top.object("tokenizer"), &sources = top.list("sources"),
+             &removed = top.object("removed"), &shards = top.list("shards");
   if (!top.error().empty()) return bad_file(file, top.error());
-  const auto part = [&](const char* key) -> const Json& {
-    static const Json none;
-    return json.contains(key) ? json[key] : none;
-  };
   // Keys are written sorted; what is read here must give the same text.
-  manifest.recipe = nlohmann::json(part("recipe")).dump(-1, ' ', false, Json::error_handler_t::replace);
+  manifest.recipe = nlohmann::json(recipe).dump(-1, ' ', false, Json::error_handler_t::replace);
   if (sha256_hex(std::string_view(manifest.recipe)) != recipe_hash)
     return bad_file(file, "\"recipe_sha256\" is not the recipe's");
 
-  ManifestReader tokenizer(part("tokenizer"), "tokenizer.");
+  JsonFields tokenizer(coding, "tokenizer.");
   manifest.tokenizer = tokenizer.text("name");
   manifest.tokenizer_sha256 = tokenizer.text("sha256");
-  manifest.vocabulary_size = tokenizer.size("vocab_size");
-  if (tokenizer.error().empty() && !part("tokenizer").value("end_of_document", Json()).is_null()) {
-    const std::int64_t end = tokenizer.size("end_of_document");
+  manifest.vocabulary_size = tokenizer.count("vocab_size");
+  if (tokenizer.error().empty() && !coding.value("end_of_document", Json()).is_null()) {
+    const std::int64_t end = tokenizer.count("end_of_document");
     if (end >= manifest.vocabulary_size)
       return bad_file(file, "\"tokenizer.end_of_document\" is not in the vocabulary");
     manifest.end_of_document = static_cast<std::int32_t>(end);
@@ -156,30 +146,27 @@ Result<ShardManifest> read_shard_manifest(const fs::path& dir) {
   if (manifest.vocabulary_size < 1 || manifest.vocabulary_size > std::int64_t{1} << 30)
     return bad_file(file, "\"tokenizer.vocab_size\" is out of range");
 
-  if (!part("sources").is_array() || !part("shards").is_array())
-    return bad_file(file, "\"sources\" or \"shards\" is missing or not a list");
-  for (const Json& entry : part("sources")) {
-    ManifestReader reader(entry, "sources.");
+  for (const Json& entry : sources) {
+    JsonFields reader(entry, "sources.");
     manifest.sources.push_back({reader.text("name"), reader.number("weight"), reader.text("sha256"),
-                                reader.size("documents"), reader.size("tokens"), reader.size("bytes")});
+                                reader.count("documents"), reader.count("tokens"), reader.count("bytes")});
     if (!reader.error().empty()) return bad_file(file, reader.error());
     if (manifest.sources.back().weight < 0) return bad_file(file, "\"sources.weight\" is below 0");
   }
-  if (!part("removed").is_object()) return bad_file(file, "\"removed\" is missing or not an object");
-  for (const auto& [reason, documents] : part("removed").items()) {
+  for (const auto& [reason, documents] : removed.items()) {
     if (!documents.is_number_unsigned()) return bad_file(file, "\"removed." + reason + "\" is not a whole number");
     manifest.removed[reason] = documents.get<std::int64_t>();
   }
-  for (const Json& entry : part("shards")) {
-    ManifestReader reader(entry, "shards.");
+  for (const Json& entry : shards) {
+    JsonFields reader(entry, "shards.");
     ShardRecord shard;
     shard.path = reader.text("path");
     const std::string role = reader.text("role");
     shard.role = role == to_string(ShardRole::train) ? ShardRole::train : ShardRole::held_out;
-    shard.source = static_cast<std::size_t>(reader.size("source"));
-    shard.documents = reader.size("documents");
-    shard.tokens = reader.size("tokens");
-    shard.bytes = reader.size("bytes");
+    shard.source = static_cast<std::size_t>(reader.count("source"));
+    shard.documents = reader.count("documents");
+    shard.tokens = reader.count("tokens");
+    shard.bytes = reader.count("bytes");
     shard.sha256 = reader.text("sha256");
     if (!reader.error().empty()) return bad_file(file, reader.error());
     if (!is_file_name(shard.path)) return bad_file(file, "\"shards.path\" is not the name of a file in the folder");

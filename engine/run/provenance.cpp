@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "engine/base/environment.h"
+#include "engine/base/json_reader.h"
 #include "engine/base/json_writer.h"
 #include "engine/base/text.h"
 
@@ -58,26 +59,21 @@ Result<Provenance> parse_provenance(std::string_view json, std::string_view sour
   const auto bad = [source_name](std::string_view cause) {
     return failed(fmt::format("{}: not a provenance: {}", source_name, cause));
   };
-  const auto root = nlohmann::ordered_json::parse(json, nullptr, false);
-  if (!root.is_object()) return bad("not a JSON object");
+  const auto root = parse_json_object(json);
+  if (!root) return bad(root.error());
+  JsonFields read(*root);
   Provenance p;
-  for (const auto& [name, field] :
-       std::initializer_list<std::pair<const char*, std::string*>>{{"config_hash", &p.config_hash},
-                                                                   {"commit", &p.commit},
-                                                                   {"corpus", &p.corpus},
-                                                                   {"corpus_sha256", &p.corpus_sha256},
-                                                                   {"tokenizer", &p.tokenizer},
-                                                                   {"tokenizer_sha256", &p.tokenizer_sha256}}) {
-    const auto at = root.find(name);
-    if (at == root.end() || !at->is_string()) return bad(fmt::format("{} is missing or no text", name));
-    *field = at->get<std::string>();
-  }
-  const auto dirty = root.find("dirty"), environment = root.find("environment");
-  if (dirty == root.end() || !dirty->is_boolean()) return bad("dirty is missing or neither true nor false");
-  p.dirty = dirty->get<bool>();
-  if (environment == root.end() || !environment->is_object()) return bad("environment is missing or no object");
-  for (const auto& [field, value] : environment->items()) {
-    if (!value.is_string()) return bad(fmt::format("environment: {} is no text", printable(field)));
+  p.config_hash = read.text("config_hash");
+  p.commit = read.text("commit");
+  p.dirty = read.flag("dirty");
+  p.corpus = read.text("corpus");
+  p.corpus_sha256 = read.text("corpus_sha256");
+  p.tokenizer = read.text("tokenizer");
+  p.tokenizer_sha256 = read.text("tokenizer_sha256");
+  const auto& environment = read.object("environment");
+  if (!read.error().empty()) return bad(read.error());
+  for (const auto& [field, value] : environment.items()) {
+    if (!value.is_string()) return bad(fmt::format("\"environment.{}\" is not a text", printable(field)));
     p.environment.fields.emplace_back(field, value.get<std::string>());
   }
   return p;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "engine/store/liveness.h"
+#include "engine/base/clock.h"
 #include "engine/store/schema.h"
 
 namespace stacklab::store {
@@ -178,7 +178,7 @@ void Applier::apply_to(Place& place, const ResumedRecord& r) {
       db_,
       "UPDATE events SET resolved = ?, resolved_step = ? WHERE run = ? AND "
       "severity <> '' AND resolved = 0 AND session < ? AND kind IN ('stall', 'budget', 'disk', 'store')");
-  resolve.bind(1, unix_now());
+  resolve.bind(1, unix_seconds());
   resolve.bind(2, r.after_step);
   resolve.bind(3, place.run_number);
   resolve.bind(4, place.session);

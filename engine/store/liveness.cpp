@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <ctime>
 #include <fstream>
 
@@ -60,8 +59,6 @@ Liveness judge(const Owner& owner, const Pulse& pulse, double now) {
   if (!verdict.alive) verdict.stalled = false;
   return verdict;
 }
-
-double unix_now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 std::string format_time(double unix_time) {
   const auto t = static_cast<std::time_t>(unix_time);

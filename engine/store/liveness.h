@@ -29,7 +29,6 @@ struct Liveness {
 };
 Liveness judge(const Owner& owner, const Pulse& pulse, double now);
 
-double unix_now();
 // "2026-03-01 12:00:03 UTC"
 std::string format_time(double unix_time);
 

@@ -1,4 +1,5 @@
 #include "engine/store/queue.h"
+#include "engine/base/clock.h"
 
 #include <SQLiteCpp/Statement.h>
 #include <SQLiteCpp/Transaction.h>
@@ -26,7 +27,7 @@ std::vector<QueueEntry> read_queue(SQLite::Database& db) {
   SQLite::Statement query(db,
                           "SELECT id, run, name, config_json, options_json, added, pid, process_start, boot_id, host, "
                           "namespace FROM queue ORDER BY place, id");
-  const double now = unix_now();
+  const double now = unix_seconds();
   std::vector<QueueEntry> entries;
   while (query.executeStep()) {
     QueueEntry& entry = entries.emplace_back();

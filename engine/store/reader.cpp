@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/json_reader.h"
 #include "engine/base/text.h"
 #include "engine/store/database.h"
 #include "engine/store/pyramid.h"
@@ -358,7 +359,7 @@ class SqliteReader final : public StoreReader {
 };
 
 // "run.threads" and its value, for every key.
-void flatten(const nlohmann::json& json, const std::string& prefix, std::map<std::string, std::string>& into) {
+void flatten(const nlohmann::ordered_json& json, const std::string& prefix, std::map<std::string, std::string>& into) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_object())
       flatten(value, prefix + key + ".", into);
@@ -373,9 +374,9 @@ std::vector<ConfigDifference> config_differences(const std::vector<std::string>&
   std::vector<std::map<std::string, std::string>> configs;
   std::map<std::string, std::string> keys;
   for (const std::string& text : config_jsons) {
-    const auto json = nlohmann::json::parse(text, nullptr, false);
+    const auto json = parse_json_object(text);
     auto& config = configs.emplace_back();
-    if (json.is_object()) flatten(json, {}, config);
+    if (json) flatten(*json, {}, config);
     keys.insert(config.begin(), config.end());
   }
   std::vector<ConfigDifference> differences;

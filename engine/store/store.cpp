@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/store/claims.h"
 #include "engine/store/database.h"
@@ -43,16 +44,15 @@ class Sink final : public RunSink {
     writer_.push(from_, std::move(record));
   }
   void event(const RunEvent& event) override {
-    writer_.push(
-        from_,
-        store::EventRecord{0, event.step, store::unix_now(), event.kind, event.text, event.severity, event.value},
-        true);
+    writer_.push(from_,
+                 store::EventRecord{0, event.step, unix_seconds(), event.kind, event.text, event.severity, event.value},
+                 true);
   }
   void resolved(RunEvent::Kind kind, std::int64_t step) override {
-    writer_.push(from_, store::ResolvedRecord{0, step, store::unix_now(), kind}, true);
+    writer_.push(from_, store::ResolvedRecord{0, step, unix_seconds(), kind}, true);
   }
   void beat(double next_within_seconds) override {
-    const double now = store::unix_now();
+    const double now = unix_seconds();
     const auto due = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                             std::chrono::duration<double>(next_within_seconds));
     writer_.pulse(from_, [&](Attachment& a) {
@@ -93,7 +93,7 @@ class SqliteStore final : public Store {
     store::ClaimedRow row;
     const Status done = writer_.call([&](SQLite::Database& db) -> Status {
       if (request.resume) take_in_left_spills(db, workspace_);
-      auto claimed = store::claim_run(db, request, store::this_owner(), store::unix_now());
+      auto claimed = store::claim_run(db, request, store::this_owner(), unix_seconds());
       if (!claimed) return tl::unexpected(claimed.error());
       row = std::move(*claimed);
       return {};
@@ -114,7 +114,7 @@ class SqliteStore final : public Store {
     Claim::Kind kind{};
     const Status done = writer_.call([&](SQLite::Database& db) -> Status {
       take_in_left_spills(db, workspace_);
-      auto claimed = store::claim_run(db, request, store::this_owner(), store::unix_now(), true);
+      auto claimed = store::claim_run(db, request, store::this_owner(), unix_seconds(), true);
       if (!claimed) return tl::unexpected(claimed.error());
       kind = claimed->claim.kind;
       return {};
@@ -133,7 +133,7 @@ class SqliteStore final : public Store {
 
   Status end(const Claim& claim, const Completion& c) override {
     const auto& from = claim.hold->attachment;
-    writer_.push(from, store::EndRecord{c.state, c.cause, store::unix_now(), c.step, c.tokens, c.seconds, c.parameters,
+    writer_.push(from, store::EndRecord{c.state, c.cause, unix_seconds(), c.step, c.tokens, c.seconds, c.parameters,
                                         c.plan_bytes, c.peak_bytes, c.tokens_per_second});
     const Status stored = writer_.flush();
     writer_.detach(from);
@@ -148,11 +148,11 @@ class SqliteStore final : public Store {
   }
 
   Result<RunEdit> edit(const RunId& run, const RunEdit& edit) override {
-    return call<RunEdit>([&](SQLite::Database& db) { return store::edit_run(db, run, edit, store::unix_now()); });
+    return call<RunEdit>([&](SQLite::Database& db) { return store::edit_run(db, run, edit, unix_seconds()); });
   }
   Status add_fork(const ForkedRun& fork) override {
     return writer_.call(
-        [&](SQLite::Database& db) { return store::add_fork(db, fork, store::this_owner(), store::unix_now()); });
+        [&](SQLite::Database& db) { return store::add_fork(db, fork, store::this_owner(), unix_seconds()); });
   }
   Status purge(const RunId& run) override {
     return writer_.call([&](SQLite::Database& db) { return store::purge_run(db, run); });
@@ -160,13 +160,12 @@ class SqliteStore final : public Store {
 
   Result<std::int64_t> queue_add(const QueueEntry& entry, bool ours) override {
     return call<std::int64_t>([&](SQLite::Database& db) -> Result<std::int64_t> {
-      return store::add_to_queue(db, entry, ours ? std::optional(store::this_owner()) : std::nullopt,
-                                 store::unix_now());
+      return store::add_to_queue(db, entry, ours ? std::optional(store::this_owner()) : std::nullopt, unix_seconds());
     });
   }
   void queue_add_later(const QueueEntry& entry, std::function<void(std::int64_t id)> done) override {
     writer_.post([entry, done = std::move(done)](SQLite::Database& db) {
-      done(store::add_to_queue(db, entry, store::this_owner(), store::unix_now()));
+      done(store::add_to_queue(db, entry, store::this_owner(), unix_seconds()));
     });
   }
   Status queue_move(std::int64_t entry, std::int64_t place) override {
@@ -228,7 +227,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& workspace, const Stor
   if (!db) return tl::unexpected(db.error());
   take_in_left_spills(**db, folder);
   const Status marked = store::guarded(folder, [&]() -> Status {
-    for (const auto& note : store::mark_lost_runs(**db, store::unix_now())) log_info("{}", note);
+    for (const auto& note : store::mark_lost_runs(**db, unix_seconds())) log_info("{}", note);
     return {};
   });
   // Readers see for themselves what is lost: a disk that is full must not keep anybody out.

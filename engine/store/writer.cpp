@@ -8,9 +8,9 @@
 #include <new>
 #include <utility>
 
+#include "engine/base/clock.h"
 #include "engine/base/log.h"
 #include "engine/store/database.h"
-#include "engine/store/liveness.h"
 
 namespace stacklab::store {
 namespace {
@@ -180,13 +180,13 @@ void Writer::watch_beats(Clock::time_point now) {
     if (late)
       queue_now({a->key, EventRecord{a->next_sequence++,
                                      a->last_step,
-                                     unix_now(),
+                                     unix_seconds(),
                                      RunEvent::Kind::stall,
                                      "No sign of life from training for longer than it promised",
                                      RunEvent::Severity::warning,
                                      {}}});
     else
-      queue_now({a->key, ResolvedRecord{a->next_sequence++, a->last_step, unix_now(), RunEvent::Kind::stall}});
+      queue_now({a->key, ResolvedRecord{a->next_sequence++, a->last_step, unix_seconds(), RunEvent::Kind::stall}});
   }
 }
 
@@ -301,7 +301,7 @@ void Writer::commit(const Attachments& attached, bool drain) {
       if (unavailable_since_) log_info("the store is available again; all rows are written");
       if (std::exchange(spill_told_, false))
         for (const auto& a : attached)
-          queue_now({a->key, ResolvedRecord{a->next_sequence++, a->last_step, unix_now(), RunEvent::Kind::store}});
+          queue_now({a->key, ResolvedRecord{a->next_sequence++, a->last_step, unix_seconds(), RunEvent::Kind::store}});
       health_.available = true;
       health_.problem.clear();
       unavailable_since_.reset();
@@ -344,7 +344,7 @@ void Writer::note_spill(const Attachments& attached) {
   for (const auto& a : attached)
     alerts.push_back({a->key, EventRecord{a->next_sequence++,
                                           a->last_step,
-                                          unix_now(),
+                                          unix_seconds(),
                                           RunEvent::Kind::store,
                                           fmt::format("The store cannot be written: {}. Training goes on; rows wait in "
                                                       "a file beside it",
@@ -428,7 +428,7 @@ Writer::LostRows Writer::report_lost(const Attachments& attached) {
       reported.emplace_back(a, a->lost_rows);
       event = {a->next_sequence++,
                a->last_lost_step,
-               unix_now(),
+               unix_seconds(),
                RunEvent::Kind::store,
                fmt::format("{} rows of steps {} to {} are lost: {}", a->lost_rows, a->first_lost_step,
                            a->last_lost_step, health_.problem),

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -27,10 +26,6 @@ namespace {
 constexpr int max_skipped_in_a_row = 10;
 // A checkpoint that could not be written is tried again so many seconds later, should none be due before.
 constexpr double save_again_after = 60;
-
-double unix_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // Whether a number that is none has a sign is of no interest.
 std::string number_text(double v) { return std::isnan(v) ? "nan" : fmt::format("{}", v); }

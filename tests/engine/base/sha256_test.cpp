@@ -1,6 +1,7 @@
 #include "engine/base/sha256.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/temporary_folder.h"
 
@@ -36,6 +37,21 @@ TEST(Sha256, FilesInPieces) {
   ASSERT_FALSE(missing);
   EXPECT_NE(missing.error().what.find("missing"), std::string::npos);
   EXPECT_FALSE(sha256_file(folder.path()));
+  // What never ends, or waits for somebody to write.
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  for (const std::filesystem::path& odd : {std::filesystem::path("/dev/zero"), folder / "pipe"}) {
+    const Result<std::string> endless = sha256_file(odd);
+    ASSERT_FALSE(endless) << odd;
+    EXPECT_NE(endless.error().what.find("not a regular file"), std::string::npos) << endless.error().what;
+  }
+  std::int64_t seen = 0;
+  const auto stop_there = [&](std::int64_t bytes) -> Status {
+    seen = bytes;
+    return bytes > 2'000'000 ? Status(stopped("enough")) : Status();
+  };
+  EXPECT_EQ(sha256_file(folder / "large", stop_there).error().what, "enough");
+  EXPECT_GT(seen, 2'000'000);
+  EXPECT_LT(seen, 3'000'001);
 }
 
 }  // namespace

@@ -210,7 +210,7 @@ TEST_F(CorruptCorpus, Manifest) {
     expect_error("manifest.json", "not JSON");
   }
   put("manifest.json", std::string(300000, '['));
-  expect_error("manifest.json", "not JSON");
+  expect_error("manifest.json", "nested deeper");
   replace_in_manifest("stacklab-corpus", "other");
   expect_error("manifest.json", "not the manifest of a corpus");
   replace_in_manifest("\"version\": 1,", "\"version\": 2,");

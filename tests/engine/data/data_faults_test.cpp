@@ -1,10 +1,11 @@
 // A disk that is full, a folder that may only be read, another locale, two at once: of corpora and shards.
 #include <gtest/gtest.h>
 
-#include <clocale>
+#include <optional>
 #include <thread>
 
 #include "engine/data/import.h"
+#include "tests/comma_locale.h"
 #include "tests/engine/data/data_testing.h"
 #include "tests/in_child.h"
 
@@ -76,14 +77,12 @@ TEST_F(DataFaults, AFolderThatMayOnlyBeReadIsSaid) {
 
 TEST_F(DataFaults, TheLocaleChangesNothing) {
   ASSERT_TRUE(build(folder_ / "c", folder_ / "plain"));
-  const char* set = nullptr;
-  for (const char* locale : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"})
-    if ((set = std::setlocale(LC_ALL, locale))) break;
-  if (set == nullptr) GTEST_SKIP() << "no locale with a decimal comma is installed";
+  std::optional<CommaLocale> locale(std::in_place);
+  if (!locale->here()) GTEST_SKIP() << "no locale with a decimal comma can be had";
   const auto built = build(folder_ / "c", folder_ / "comma");
   ThreadTeam team(1);
   const auto data = Dataset::open({{folder_ / "plain", 1}}, team, {}, {});
-  std::setlocale(LC_ALL, "C");
+  locale.reset();
   ASSERT_TRUE(built) << built.error().message();
   ASSERT_TRUE(data) << data.error().message();
   EXPECT_EQ(file_text(folder_ / "comma/manifest.json"), file_text(folder_ / "plain/manifest.json"));

@@ -138,6 +138,9 @@ TEST_F(Reading, ABadLineIsNamed) {
   EXPECT_NE(error("a.jsonl", R"("text")").find("its keys are: none"), std::string::npos);
   EXPECT_NE(error("a.json", "[{\"text\": \"x\"}]").find("one list"), std::string::npos);
   EXPECT_NE(error("a.jsonl", std::string(200000, '{')).find("line 1"), std::string::npos);
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  EXPECT_NE(error("a.jsonl", R"({"text": "a", "x": )" + deep + "}").find("line 1: is nested deeper"),
+            std::string::npos);
 }
 
 TEST_F(Reading, MembersThatFollowEachOtherAreOneText) {

@@ -40,18 +40,18 @@ TEST(TrainerState, WhatDoesNotFitIsNamed) {
     EXPECT_NE(error(from, to).find(part), std::string::npos) << from << " -> " << to << ": " << error(from, to);
   };
   expect("\"format_version\": 1", "\"format_version\": 2", "another version of Stacklab (format 2)");
-  expect("\"tokens\": 1536", "\"tokens\": -1", "tokens is missing or no whole number");
+  expect("\"tokens\": 1536", "\"tokens\": -1", "\"tokens\" is missing or not a whole number from 0");
   expect("\"tokens\": 1536", "\"tokens\": 1.5", "tokens");
   expect("\"tokens\": 1536", "\"tokens\": 18446744073709551615", "tokens");
   expect("\"tokens\": 1536", "\"tokens\": true", "tokens");
   expect("\"tokens\": 1536", "\"token\": 1536", "tokens");
-  expect("\"skipped\": 2", "\"skipped\": 13", "skipped is more than step");
+  expect("\"skipped\": 2", "\"skipped\": 13", "\"skipped\" is more than step");
   expect("\"loss\": null", "\"loss\": \"nan\"", "loss");
-  expect("\"batches\": 12", "\"batches\": 11", "data: batches is not the step");
-  expect("\"philox4x32-10\"", "\"mt19937\"", "random: generator");
-  expect("\"sha256\"", "\"sha\"", "sha256 is missing");
-  expect("\"" + std::string(64, 'a') + "\"", "1", "sha256 holds");
-  expect("{", "[", "not a JSON object");
+  expect("\"batches\": 12", "\"batches\": 11", "\"data.batches\" is not the step");
+  expect("\"philox4x32-10\"", "\"mt19937\"", "\"random.generator\"");
+  expect("\"sha256\"", "\"sha\"", "\"sha256\" is missing or not an object");
+  expect("\"" + std::string(64, 'a') + "\"", "1", "\"sha256.model.safetensors\" is missing or not a text");
+  expect("{", "[", "is not JSON");
   for (std::size_t n = 0; n + 2 < good.size(); ++n)
     EXPECT_FALSE(parse_trainer_file(std::string_view(good).substr(0, n), "t")) << n;
 }

@@ -226,7 +226,7 @@ TEST_F(RunData, MistakesInRecipesAreNamed) {
     return recipe ? std::string() : recipe.error().message();
   };
   EXPECT_NE(error("{").find("r.json: is not JSON"), std::string::npos);
-  EXPECT_NE(error("[]").find("is not an object"), std::string::npos);
+  EXPECT_NE(error("[]").find("is not a JSON object"), std::string::npos);
   EXPECT_NE(error("{}").find("\"sources\" names nothing"), std::string::npos);
   EXPECT_NE(error(R"({"source": ["kjv"]})").find("unknown key \"source\" (did you mean \"sources\"?)"),
             std::string::npos);
@@ -236,10 +236,13 @@ TEST_F(RunData, MistakesInRecipesAreNamed) {
   EXPECT_NE(error(R"({"sources": [{"corpus": "kjv", "weight": 0}]})").find("\"sources.weight\" is 0"),
             std::string::npos);
   EXPECT_NE(error(R"({"sources": [{"corpus": "kjv", "path": "a"}]})").find("neither or both"), std::string::npos);
-  EXPECT_NE(error(R"({"sources": ["kjv"], "sources": ["kjv"]})").find("there twice"), std::string::npos);
+  EXPECT_NE(error(R"({"sources": ["kjv"], "sources": ["kjv"]})").find("\"sources\" twice"), std::string::npos);
   EXPECT_NE(error(R"({"sources": ["kjv"], "validation_fraction": 2})").find("from 0 to 0.9"), std::string::npos);
   EXPECT_NE(error(R"({"sources": ["kjv"], "shard_tokens": 1.5})").find("a whole number"), std::string::npos);
   EXPECT_NE(error(std::string(100000, '[')).find("r.json"), std::string::npos);
+  // A message that shows the value would walk down all of it.
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  EXPECT_NE(error(R"({"sources": ["kjv"], "tokenizer": )" + deep + "}").find("nested deeper than"), std::string::npos);
 }
 
 }  // namespace
