@@ -96,6 +96,8 @@ Result<std::vector<std::pair<std::string, double>>> latest(StoreReader& reader, 
 // A filter that says is:archived or is:deleted means those; else they are out of sight.
 Result<RunQuery> query_of(const ListOptions& options) {
   RunQuery query;
+  for (const auto& [name, value] : {std::pair("--limit", options.limit), std::pair("--offset", options.offset)})
+    if (value && *value < 0) return usage_error(fmt::format("{}: {} is below 0", name, *value));
   auto filter = parse_run_filter(options.filter);
   if (!filter) return tl::unexpected(to_error(filter.error(), options.filter));
   query.filter = std::move(*filter);

@@ -213,7 +213,7 @@ Verb resume_verb() {
           {},
           [options](Context& context) { return resume(context, *options); },
           "It goes on in this process, bit for bit as if it had never paused. Keys of the section run may be changed\n"
-          "with --set, --device and --threads; others would make it another run."};
+          "with --set, --device and --threads, and stay as they were changed last; others would make it another run."};
 }
 
 }  // namespace stacklab::cli

@@ -113,14 +113,22 @@ void WatchingSink::resumed_after(std::int64_t step) {
   // Steps need not be recorded one by one.
   const std::int64_t from = step - AlertWatch::memory * std::max<std::int64_t>(1, options_.config->run.log_every) - 1;
   std::map<std::int64_t, MetricEvent> events;
-  for (const std::string_view name : {metric::loss, metric::grad_norm, metric::max_logit}) {
-    const auto points = (*reader)->series(options_.run, std::string(name), from, step - from);
-    if (!points) return;
-    for (const SeriesPoint& p : *points) {
-      if (p.step > step) break;
-      events[p.step].step = p.step;
-      events[p.step].values.push_back({name, p.value});
+  // A fork's first steps are its parent's.
+  RunId run = options_.run;
+  for (std::int64_t last = step; !run.empty() && last > from;) {
+    for (const std::string_view name : {metric::loss, metric::grad_norm, metric::max_logit}) {
+      const auto points = (*reader)->series(run, std::string(name), from, last - from);
+      if (!points) return;
+      for (const SeriesPoint& p : *points) {
+        if (p.step > last) break;
+        events[p.step].step = p.step;
+        events[p.step].values.push_back({name, p.value});
+      }
     }
+    const auto known = (*reader)->run(run);
+    if (!known || known->parent.empty()) break;
+    run = known->parent;
+    last = std::min(last, known->fork_step);
   }
   for (const auto& [at, event] : events) alerts_.observe(event);
 }

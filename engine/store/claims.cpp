@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/base/environment.h"
+#include "engine/base/log.h"
 
 namespace stacklab::store {
 namespace {
@@ -125,11 +126,14 @@ ClaimedRow continue_run(SQLite::Database& db, const StoredRun& run, const ClaimR
   row.session = run.session + 1;
   SQLite::Statement update(db,
                            "UPDATE runs SET state = 'running', cause = '', finished = 0, stop_requested = 0, "
-                           "archived = 0, session = ?, corpus_sha256 = ?, total_steps = ? WHERE number = ?");
+                           "archived = 0, session = ?, corpus_sha256 = ?, total_steps = ?, config_json = ? "
+                           "WHERE number = ?");
   update.bind(1, row.session);
   update.bind(2, request.corpus_sha256);
   update.bind(3, request.total_steps);
-  update.bind(4, run.number);
+  // Of the same identity; what else was changed (threads, cadences, a budget) stays for the next time.
+  update.bind(4, request.config_json);
+  update.bind(5, run.number);
   update.exec();
   insert_session(db, row, request, owner, now, false);
   note_process(db, row, request);
@@ -174,8 +178,13 @@ Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, 
     return refused(fmt::format("{} exists: {} at step {}{}", who, state, run->step, cause.empty() ? "" : ": " + cause),
                    "continue it with --resume, or change the config");
   }
-  if (run->step > 0 && !run->corpus_sha256.empty() && !request.corpus_sha256.empty() &&
-      run->corpus_sha256 != request.corpus_sha256) {
+  const bool both = run->step > 0 && !run->corpus_sha256.empty() && !request.corpus_sha256.empty();
+  if (both && run->corpus_sha256.size() != request.corpus_sha256.size()) {
+    // An earlier version hashed the text, this one the shards: neither follows from the other.
+    if (!look_only)
+      log_warning("{} was begun by an earlier version, which named its data in another way: they cannot be compared",
+                  who);
+  } else if (both && run->corpus_sha256 != request.corpus_sha256) {
     return refused(fmt::format("{} was trained on other data: its corpus had SHA-256 {}, this workspace's has {}", who,
                                run->corpus_sha256.substr(0, 12), request.corpus_sha256.substr(0, 12)),
                    "bring the first corpus back, or start a new run under another seed");

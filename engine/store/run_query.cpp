@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "engine/base/clock.h"
 #include "engine/base/text.h"
 #include "engine/store/liveness.h"
 
@@ -268,7 +269,7 @@ std::vector<RunSummary> read_runs(SQLite::Database& db, const RunClause& clause)
     std::visit([&](const auto& value) { query.bind(static_cast<int>(i) + 1, value); }, clause.values[i]);
   SQLite::Statement facts(db, "SELECT name, value FROM facts WHERE run = ? ORDER BY name");
   SQLite::Statement tags(db, "SELECT tag FROM tags WHERE run = ? ORDER BY tag");
-  const double now = unix_now();
+  const double now = unix_seconds();
   std::vector<RunSummary> runs;
   while (query.executeStep()) {
     RunSummary& run = runs.emplace_back(summary_of(query, now));
@@ -333,19 +334,6 @@ Result<RunClause> compile(const RunQuery& query, const std::vector<std::int64_t>
   };
   if (!query.archived && !asks_for(query.filter, "archived")) require("r.archived = 0");
   if (!query.deleted && !asks_for(query.filter, "deleted")) require("r.deleted = 0");
-  if (!query.states.empty()) {
-    std::string words;
-    for (const RunState s : query.states) words += (words.empty() ? "'" : ", '") + std::string(to_string(s)) + "'";
-    require(state + " IN (" + words + ")");
-  }
-  if (!query.text.empty()) {
-    require("(instr(lower(r.name), lower(?)) OR instr(r.id, lower(?)) OR instr(lower(r.note), lower(?)))");
-    clause.values.insert(clause.values.end(), 3, query.text);
-  }
-  for (const std::string& tag : query.tags) {
-    require("EXISTS (SELECT 1 FROM tags WHERE run = r.number AND tag = ?)");
-    clause.values.emplace_back(tag);
-  }
   if (!query.filter.matches_all()) {
     auto condition = condition_of(query.filter, state);
     if (!condition) return tl::unexpected(condition.error());

@@ -93,11 +93,8 @@ struct AlertRow {
   RunEventRow row;
 };
 
-// Which runs, in which order. Whatever is left empty does not matter.
+// Which runs, in which order.
 struct RunQuery {
-  std::vector<RunState> states = {};
-  std::string text = {};               // in name, id or note
-  std::vector<std::string> tags = {};  // all of them
   RunFilter filter = {};
   bool archived = false, deleted = false;  // these too
   std::string order = "number";            // as a comparison's key, or "name", "state"

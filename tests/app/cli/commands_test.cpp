@@ -227,6 +227,14 @@ TEST(Runs, AWrongFilterIsWrongUsageAndSaysWhere) {
       << answer.err;
 }
 
+TEST(Runs, PlacesInTheListAreNotBelowZero) {
+  for (const char* option : {"--limit", "--offset"}) {
+    const Answer answer = stacklab({"runs", "list", option, "-1"});
+    EXPECT_EQ(answer.code, 2);
+    EXPECT_NE(answer.err.find(std::string(option) + ": -1 is below 0"), std::string::npos) << answer.err;
+  }
+}
+
 TEST(Common, WorkspaceFromTheEnvironment) {
   const TemporaryFolder folder;
   const Answer answer = run_words({program, "runs", "list"}, {{"STACKLAB_WORKSPACE", (folder / "here").string()}});

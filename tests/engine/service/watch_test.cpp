@@ -154,5 +154,36 @@ TEST_F(Watch, AlertsGoOnOverAResume) {
   EXPECT_EQ(heard(), Words{"-spike@142"}) << "the second belongs to the first";
 }
 
+// The parent was at step 150 when its fork began at 60; the fork went on to 80, and a fork of it begins there.
+TEST_F(Watch, AForkBeginsFromWhatItsParentsSaw) {
+  const auto calm = [](std::int64_t s) { return 3.0 + 0.01 * static_cast<double>(s % 3); };
+  const auto record = [&](const ClaimRequest& request, std::int64_t from, std::int64_t to, double extra) {
+    const auto claim = must(store_->claim(request, {}));
+    const auto rows = store_->sink(claim);
+    if (request.resume) rows->resumed_after(from - 1);
+    for (std::int64_t s = from; s <= to; ++s) rows->metrics(test_metrics(s, calm(s) + extra));
+    must(store_->end(claim, {.state = RunState::paused, .cause = {}}));
+  };
+  const auto fork = [&](int n, int parent, std::int64_t step) {
+    ForkedRun run;
+    run.id = test_id(n);
+    run.parent = test_id(parent);
+    run.name = "fork";
+    run.folder = "fork-" + run.id;
+    run.config_json = "{}";
+    run.step = step;
+    must(store_->add_fork(run));
+  };
+  record(test_request(1), 1, 60, 0);
+  record(test_request(1, true), 61, 150, 50);
+  fork(2, 1, 60);
+  record(test_request(2, true), 61, 80, 0);
+  fork(3, 2, 80);
+  options_.run = test_id(3);
+  sink().resumed_after(80);
+  sink_->metrics(test_metrics(81, 20));  // seen alone it would be the first point
+  EXPECT_EQ(heard(), Words{"+spike@81"});
+}
+
 }  // namespace
 }  // namespace stacklab

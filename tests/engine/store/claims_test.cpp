@@ -116,6 +116,34 @@ TEST(Claims, ARenamedConfigIsTheSameRun) {
   EXPECT_EQ(claim.folder, test_request(1).folder);
 }
 
+TEST(Claims, WhatWasChangedOfARunsConfigStays) {
+  const TemporaryFolder folder;
+  auto store = must(Store::open(folder.path()));
+  must(store->end(must(store->claim(test_request(1), {})), {.state = RunState::paused, .cause = "stopped"}));
+  ClaimRequest changed = test_request(1, true);
+  changed.config_json = R"({"run": {"threads": 7}})";
+  must(store->look(changed));
+  EXPECT_EQ(must(must(open_store_reader(folder.path()))->run(test_id(1))).config_json, test_request(1).config_json);
+  must(store->claim(changed, {}));
+  EXPECT_EQ(must(must(open_store_reader(folder.path()))->run(test_id(1))).config_json, changed.config_json);
+}
+
+// Earlier versions stored the SHA-256 of the text in full.
+TEST(Claims, DataNamedInAnotherWayAreNoReasonToRefuse) {
+  const TemporaryFolder folder;
+  auto store = must(Store::open(folder.path()));
+  ClaimRequest earlier = test_request(1);
+  earlier.corpus_sha256 = std::string(64, 'a');
+  auto claim = must(store->claim(earlier, {}));
+  store->sink(claim)->metrics(test_metrics(1, 2));
+  must(store->end(claim, {.state = RunState::paused, .cause = "stopped"}));
+  ClaimRequest later = test_request(1, true);
+  later.corpus_sha256 = std::string(16, 'b');
+  must(store->end(must(store->claim(later, {})), {.state = RunState::paused, .cause = "stopped"}));
+  later.corpus_sha256 = std::string(16, 'c');
+  EXPECT_FALSE(store->claim(later, {})) << "from now on they can be compared";
+}
+
 TEST(Claims, OtherDataAreRefusedOnceThereAreSteps) {
   const TemporaryFolder folder;
   auto store = must(Store::open(folder.path()));

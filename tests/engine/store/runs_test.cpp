@@ -28,6 +28,12 @@ class Runs : public testing::Test {
     return numbers;
   }
 
+  static RunFilter filter(std::string_view text) {
+    auto parsed = parse_run_filter(text);
+    EXPECT_TRUE(parsed) << text;
+    return parsed.value_or(RunFilter{});
+  }
+
   TemporaryFolder folder_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<StoreReader> reader_;
@@ -46,8 +52,8 @@ TEST_F(Runs, AreFilteredAndSortedByTheStore) {
   precision.key = "train.precision";
   precision.text = "bf16";
   EXPECT_EQ(listed({}), "1234");
-  EXPECT_EQ(listed({.states = {RunState::finished}}), "13");
-  EXPECT_EQ(listed({.states = {RunState::finished, RunState::failed}}), "134");
+  EXPECT_EQ(listed({.filter = filter("state:finished")}), "13");
+  EXPECT_EQ(listed({.filter = filter("state:finished or state:failed")}), "134");
   EXPECT_EQ(listed({.order = "loss"}), "2314") << "without a value comes last";
   EXPECT_EQ(listed({.order = "loss", .descending = true}), "1324");
   EXPECT_EQ(listed({.order = "metric.grad_norm", .descending = true, .limit = 2, .offset = 1}), "32");
@@ -55,8 +61,8 @@ TEST_F(Runs, AreFilteredAndSortedByTheStore) {
   EXPECT_EQ(listed({.filter = both}), "2");
   EXPECT_EQ(listed({.filter = precision}), "1234");
   EXPECT_EQ(listed({.filter = compare("no.such.key", Op::equal, 1.0)}), "");
-  EXPECT_EQ(listed({.text = "RUN 3"}), "3");
-  EXPECT_EQ(listed({.text = "%"}), "");
+  EXPECT_EQ(listed({.filter = filter("\"RUN 3\"")}), "3");
+  EXPECT_EQ(listed({.filter = filter("\"%\"")}), "");
   for (const char* odd : {"loss; DROP TABLE runs", "x'.y", "Loss", "", "nothing"}) {
     const auto wrong = reader_->runs({.order = odd});
     ASSERT_FALSE(wrong) << odd;
@@ -72,14 +78,14 @@ TEST_F(Runs, ADeadProcessIsNeverCountedAsRunning) {
     ChildProcess child({"hold", folder_.path().string(), test_id(1)});
     ASSERT_EQ(child.line(), "holding");
     EXPECT_EQ(must(reader_->counts_by_state()).at(RunState::running), 1);
-    EXPECT_EQ(must(reader_->runs({.states = {RunState::running}})).size(), 1u);
+    EXPECT_EQ(must(reader_->runs({.filter = filter("state:running")})).size(), 1u);
     child.send(SIGKILL);
     child.wait();
   }  // nobody wrote it down
   EXPECT_FALSE(must(reader_->counts_by_state()).contains(RunState::running));
   EXPECT_EQ(must(reader_->counts_by_state()).at(RunState::lost), 1);
-  EXPECT_TRUE(must(reader_->runs({.states = {RunState::running}})).empty());
-  EXPECT_EQ(must(reader_->runs({.states = {RunState::lost}})).size(), 1u);
+  EXPECT_TRUE(must(reader_->runs({.filter = filter("state:running")})).empty());
+  EXPECT_EQ(must(reader_->runs({.filter = filter("state:lost")})).size(), 1u);
 }
 
 TEST_F(Runs, EveryEditCanBeTakenBack) {
@@ -95,8 +101,8 @@ TEST_F(Runs, EveryEditCanBeTakenBack) {
   EXPECT_EQ(run.tags, (std::vector<std::string>{"ablation", "baseline"}));
   EXPECT_GT(run.archived, 0);
   EXPECT_EQ(listed({}), "");
-  EXPECT_EQ(listed({.tags = {"baseline"}, .archived = true}), "1");
-  EXPECT_EQ(listed({.tags = {"baseline", "other"}, .archived = true}), "");
+  EXPECT_EQ(listed({.filter = filter("tag:baseline"), .archived = true}), "1");
+  EXPECT_EQ(listed({.filter = filter("tag:baseline and tag:other"), .archived = true}), "");
   const RunEdit again = must(store_->edit(test_id(1), back));
   run = must(reader_->run(test_id(1)));
   EXPECT_EQ(run.note, before.note);
