@@ -211,8 +211,8 @@ Verb train_tokenizer_verb() {
           "Learn a byte-level BPE vocabulary from text",
           "stacklab tokenizer train --input workspace/data/kjv --vocab 4096 --out workspace/tokenizers/kjv\n"
           "stacklab tokenizer train --input a.txt b.txt --vocab 32768 --split qwen2 --out tok",
-          {{"--input", "F...", "Files of text (a NUL byte ends a document), folders of corpora", &words->inputs, true,
-            true},
+          {{"--input", "F...", "Files of text, also .gz and .zst (a NUL byte ends a document), folders of corpora",
+            &words->inputs, true, true},
            {"--vocab", "N", "Tokens in all, with 256 bytes and the special tokens", &words->vocabulary, false},
            {"--out", "DIR", "The folder to write; --yes replaces one that exists", &words->out, true},
            {"--split", "NAME", "How text is cut into pieces: gpt2, qwen2, llama3 (default), cl100k, nanochat",

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
+#include <memory>
 #include <optional>
 
 #include "engine/base/atomic_file.h"
-#include "engine/base/sha256.h"
 #include "engine/base/thread_team.h"
+#include "engine/data/byte_source.h"
 #include "engine/data/corpus.h"
+#include "engine/data/document_reader.h"
 
 namespace stacklab {
 namespace {
@@ -33,10 +34,10 @@ class Documents {
         }
         corpus_.reset();
       }
-      if (file_.is_open()) {
-        if (take(document)) return true;
-        texts_.push_back({inputs_[input_ - 1].string(), bytes_, hash_.hex()});
-        file_.close();
+      if (file_ != nullptr) {
+        if (Result<bool> more = take(document); !more || *more) return more;
+        texts_.push_back({inputs_[input_ - 1].string(), file_->file_bytes(), file_->file_sha256()});
+        file_.reset();
       }
       if (input_ == inputs_.size()) return false;
       if (Status opened = open(inputs_[input_++]); !opened) return tl::unexpected(opened.error());
@@ -54,6 +55,9 @@ class Documents {
   Status open(const fs::path& path) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) {
+      if (!fs::exists(path / "manifest.json", ignored))
+        return failed(fmt::format("{} is a folder without a corpus", path.string()),
+                      fmt::format("make one of its files: stacklab corpus add {}", path.string()));
       Result<Corpus> corpus = Corpus::open(path);
       if (!corpus) return tl::unexpected(corpus.error());
       texts_.push_back({corpus->info().name, corpus->info().bytes, corpus->info().sha256});
@@ -61,20 +65,21 @@ class Documents {
       next_in_corpus_ = 0;
       return {};
     }
-    if (!fs::is_regular_file(path, ignored))
-      return failed(fmt::format("{} is neither a file nor a corpus", path.string()), "check its name");
-    file_.clear();
-    file_.open(path, std::ios::binary);
-    if (!file_) return tl::unexpected(file_error("reading", path, errno));
-    hash_ = Sha256();
+    // Their words, not their quotes and keys, are what a vocabulary is for.
+    if (kind_of_name(path).value_or(FileKind::text) != FileKind::text)
+      return failed(fmt::format("{} holds documents among other things", path.string()),
+                    fmt::format("take them out first: stacklab corpus add {}", path.string()));
+    if (Status text = check_text(path); !text) return text;
+    auto file = open_bytes(path);
+    if (!file) return tl::unexpected(file.error());
+    file_ = std::move(*file);
     buffer_.clear();
     begin_ = looked_at_ = 0;
-    bytes_ = 0;
     return {};
   }
 
   // The next document of the open file, or a part of a very long one.
-  bool take(std::string_view& document) {
+  Result<bool> take(std::string_view& document) {
     for (;;) {
       const std::string_view rest = std::string_view(buffer_).substr(begin_);
       const std::size_t end = rest.find('\0', looked_at_);
@@ -101,10 +106,9 @@ class Documents {
       begin_ = 0;
       const std::size_t old = buffer_.size();
       buffer_.resize(old + block);
-      file_.read(buffer_.data() + old, static_cast<std::streamsize>(block));
-      buffer_.resize(old + static_cast<std::size_t>(file_.gcount()));
-      hash_.update(std::string_view(buffer_).substr(old));
-      bytes_ += file_.gcount();
+      const Result<std::size_t> read = file_->read(std::span(buffer_).subspan(old));
+      if (!read) return tl::unexpected(read.error());
+      buffer_.resize(old + *read);
       if (buffer_.size() > old) continue;
       if (buffer_.empty()) return false;
       last_ = std::move(buffer_);
@@ -120,9 +124,7 @@ class Documents {
   std::size_t input_ = 0;
   std::optional<Corpus> corpus_;
   std::size_t next_in_corpus_ = 0;
-  std::ifstream file_;
-  Sha256 hash_;
-  std::int64_t bytes_ = 0;
+  std::unique_ptr<ByteSource> file_;
   std::string buffer_, last_;
   std::size_t begin_ = 0, looked_at_ = 0;  // of what is not given yet; behind begin_, where no end is
   std::vector<TrainingText> texts_;
@@ -159,7 +161,8 @@ Result<TokenizerReport> train_tokenizer_from(const TokenizerJob& job, const Trai
   Result<TrainedTokenizer> trained = train_tokenizer(
       job.training, [&](std::string_view& document) { return documents.next(document); }, team,
       [&](std::string_view what, std::int64_t done, std::int64_t total) {
-        progress(what, done, total == 0 ? size : total);
+        // Of packed text there is more than of its file.
+        progress(what, done, total == 0 && done <= size ? size : total);
       },
       stop);
   if (!trained) return tl::unexpected(trained.error());

@@ -13,7 +13,7 @@
 
 namespace stacklab {
 
-// Files of text, in which a NUL byte ends a document, and folders of corpora.
+// Files of text (packed by gzip or zstd or not), in which a NUL byte ends a document, and folders of corpora.
 struct TokenizerJob {
   std::vector<std::filesystem::path> inputs;
   std::filesystem::path folder;  // the tokenizer's; must not exist, unless replace

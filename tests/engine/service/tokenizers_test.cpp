@@ -54,6 +54,43 @@ TEST(TokenizerFiles, ALongDocumentTeachesAsAWhole) {
   }
 }
 
+TEST(TokenizerFiles, PackedTextIsUnpackedAndWhatIsNoTextRefused) {
+  const TemporaryFolder folder;
+  const std::string kept = std::string(STACKLAB_SOURCE_DIR) + "/tests/fuzz/corpus/zstd/small";
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "Once upon a time\n";
+  put_file(folder / "plain.txt", text);
+  put_file(folder / "packed.txt.zst", file_text(kept));
+  TokenizerJob job;
+  job.training.vocabulary_size = 300;
+  const auto learn = [&](const std::string& input) {
+    job.inputs = {folder / input};
+    job.folder = folder / ("of-" + input);
+    return train_tokenizer_from(job, [](std::string_view, std::int64_t, std::int64_t) {}, {});
+  };
+  const auto plain = learn("plain.txt"), packed = learn("packed.txt.zst");
+  ASSERT_TRUE(plain) << plain.error().message();
+  ASSERT_TRUE(packed) << packed.error().message();
+  EXPECT_EQ(plain->trained.model, packed->trained.model);
+  EXPECT_EQ(packed->texts[0].sha256, sha256_hex(file_text(kept)));
+
+  put_file(folder / "cut.txt.zst", file_text(kept).substr(0, 30));
+  put_file(folder / "picture.txt", "\x89PNG\r\n");
+  put_file(folder / "lines.jsonl", "{\"text\": \"a\"}\n");
+  std::filesystem::create_directory(folder / "letters");
+  for (const auto& [input, why] : {std::pair("cut.txt.zst", "end too early"),
+                                   {"picture.txt", "it is a picture"},
+                                   {"lines.jsonl", "corpus add"},
+                                   {"letters", "corpus add"},
+                                   {"nothing.txt", "No such file"}}) {
+    const auto refused = learn(input);
+    ASSERT_FALSE(refused) << input;
+    EXPECT_NE(refused.error().message().find(why), std::string::npos) << refused.error().message();
+    EXPECT_NE(refused.error().what.find(input), std::string::npos) << refused.error().message();
+    EXPECT_FALSE(std::filesystem::exists(job.folder));
+  }
+}
+
 TEST(TokenizerFiles, StoppedTrainingLeavesNothing) {
   const TemporaryFolder folder;
   put_file(folder / "a.txt", "some text");
