@@ -45,9 +45,15 @@ mapfile -t lines < <(FUZZ_TARGET=list "$program")
 declare -A folders
 for line in "${lines[@]}"; do folders[${line%% *}]=${line#* }; done
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(printf '%s\n' "${!folders[@]}" | sort)
-for target in "${targets[@]}"; do
+wanted=("${targets[@]}") targets=()
+for target in "${wanted[@]}"; do
   [ -n "${folders[$target]-}" ] || die "There is no target '$target'; there are: ${!folders[*]}" 2
+  case ${folders[$target]} in
+    missing\ *) say "  $target: SKIPPED: ${folders[$target]#missing }" ;;
+    *) targets+=("$target") ;;
+  esac
 done
+[ ${#targets[@]} -gt 0 ] || die "There is nothing to run."
 [ -n "$seconds" ] || seconds=$((300 * jobs / ${#targets[@]}))
 [ "$seconds" -le 60 ] || seconds=60
 say "Fuzzing ${#targets[@]} targets for $seconds s each, $jobs at a time ..."

@@ -4,11 +4,15 @@
 
 #include "tests/fuzz/targets.h"
 
-// FUZZ_TARGET=list: each target's name and the folders of its seeds, a line each.
+// FUZZ_TARGET=list: each target's name and the folders of its seeds, or "missing" and why it cannot run, a line each.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const char* const name = std::getenv("FUZZ_TARGET");
   if (name == nullptr || std::string_view(name) != "list") return 0;
   for (const stacklab::fuzz::Target& t : stacklab::fuzz::targets()) {
+    if (!t.missing.empty()) {
+      std::printf("%s missing %s\n", t.name.c_str(), t.missing.c_str());
+      continue;
+    }
     std::printf("%s fuzz/corpus/%s regressions/fuzz/%s", t.name.c_str(), t.name.c_str(), t.name.c_str());
     for (const std::string& folder : t.seeds) std::printf(" %s", folder.c_str());
     std::puts("");

@@ -9,17 +9,24 @@
 #include <fstream>
 
 #include "engine/base/safetensors.h"
+#include "engine/base/safetensors_shards.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
 #include "engine/data/corpus.h"
 #include "engine/data/cutting.h"
+#include "engine/data/document_reader.h"
 #include "engine/data/extract.h"
+#include "engine/data/parquet.h"
+#include "engine/data/recipe.h"
 #include "engine/data/shards.h"
 #include "engine/interop/hf_config.h"
 #include "engine/run/provenance.h"
 #include "engine/run/trainer_state.h"
 #include "engine/store/records.h"
+#include "engine/store/run_filter.h"
+#include "engine/store/store.h"
+#include "engine/store/store_reader.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/tokenizer_json.h"
 
@@ -45,6 +52,8 @@ const fs::path& scratch() {
   } folder;
   return folder.path;
 }
+
+std::string reason(const Status& status) { return status ? std::string() : status.error().what; }
 
 void put(const fs::path& file, std::string_view bytes) {
   std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
@@ -223,13 +232,102 @@ bool extraction(std::string_view bytes) {
   return true;
 }
 
+// Documents of a file, whole texts of it alone; the reader has one of these names, or nothing is told from its bytes.
+bool documents(std::string_view bytes, const char* name, FileKind kind, const ReadOptions& options) {
+  const fs::path file = scratch() / name;
+  put(file, bytes);
+  std::size_t size = 0, ends = 0, open = 0;
+  const auto take = [&](std::string_view part, bool last) -> Status {
+    size += part.size();
+    open = last ? 0 : open + part.size();
+    ends += last ? 1 : 0;
+    // Some packed bytes are very many: enough is enough.
+    return size > std::size_t{1} << 24 ? Status(failed("long enough")) : Status();
+  };
+  const auto read = read_documents(file, kind, options, take, [](std::int64_t) {}, {});
+  if (!read) return false;
+  check(open == 0, "every document ends");
+  check(ends <= size, "no document is empty");
+  check(read->bytes == std::ssize(bytes) && read->sha256 == sha256_hex(bytes), "the digest is the file's");
+  return true;
+}
+
+bool text_file(std::string_view bytes) {
+  if (bytes.empty()) return false;
+  // The first byte says how documents are told apart.
+  ReadOptions options;
+  const int way = static_cast<unsigned char>(bytes[0]) % 4;
+  options.blank_lines = way == 1;
+  if (way == 2) options.separator = "\n--\n";
+  if (way == 3) options.separator = "aab";
+  return documents(bytes.substr(1), "text.txt", FileKind::text, options);
+}
+
+bool json_lines(std::string_view bytes) {
+  ReadOptions nested;
+  nested.field = "body.text";
+  const bool plain = documents(bytes, "lines.jsonl", FileKind::json_lines, {});
+  return documents(bytes, "lines.jsonl", FileKind::json_lines, nested) || plain;
+}
+
 bool gzip(std::string_view bytes) {
-  const fs::path file = scratch() / "text.gz";
+  const fs::path file = scratch() / "short.gz";
   put(file, bytes);
   constexpr std::int64_t limit = 1 << 20;
   const auto text = read_text(file, limit);
   if (text) check(std::ssize(*text) <= limit, "a text keeps its limit");
-  return text.has_value();
+  return documents(bytes, "text.gz", FileKind::text, {}) || text;
+}
+
+bool zstd(std::string_view bytes) { return documents(bytes, "text.zst", FileKind::text, {}); }
+
+bool parquet(std::string_view bytes) { return documents(bytes, "rows.parquet", FileKind::parquet, {}); }
+
+bool recipe(std::string_view bytes) {
+  const auto read = parse_recipe(bytes, "fuzz", "folder");
+  if (!read) return false;
+  check(!read->sources.empty() && read->shard_tokens > 0, "a recipe has something to read");
+  for (const RecipeSource& source : read->sources)
+    check(source.corpus.empty() != source.path.empty() && source.weight > 0, "a source is a corpus or a file");
+  return true;
+}
+
+bool safetensors_index(std::string_view bytes) {
+  const fs::path dir = scratch() / "model";
+  static const bool made = [&] {
+    fs::create_directories(dir);
+    constexpr std::string_view header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+    std::string file(8, '\0');
+    file[0] = static_cast<char>(header.size());
+    put(dir / "model-1.safetensors", file.append(header).append(4, '\0'));
+    return true;
+  }();
+  check(made, "a file to point at");
+  put(dir / "model.safetensors.index.json", bytes);
+  const auto model = SafetensorsShards::open(dir / "model.safetensors.index.json");
+  if (!model) return false;
+  for (const std::string& name : model->names()) check(model->find(name) != nullptr, "a tensor is found by its name");
+  return true;
+}
+
+bool run_filter(std::string_view bytes) {
+  static const auto store = Store::open(scratch() / "workspace");
+  static const auto reader = open_store_reader(scratch() / "workspace");
+  check(store && reader, "a store to ask");
+  for (std::size_t at = 0; at <= bytes.size() && at < 64; ++at) {
+    const FilterCompletions offers = complete_run_filter(bytes, at, {{"tag"}, {"grad_norm"}, {"name"}});
+    check(offers.from <= offers.to && offers.to <= bytes.size(), "what is replaced lies in the text");
+  }
+  const auto filter = parse_run_filter(bytes);
+  if (!filter) {
+    check(filter.error().at + filter.error().length <= bytes.size(), "a fault lies in the text");
+    static_cast<void>(to_error(filter.error(), bytes));
+    return false;
+  }
+  RunQuery query;
+  query.filter = *filter;
+  check((*reader)->runs(query).has_value(), "what is understood can be asked");
+  return true;
 }
 
 bool spill_line(std::string_view bytes) {
@@ -259,7 +357,14 @@ const std::vector<Target>& targets() {
                                           {"shard_manifest", shard_manifest, {}},
                                           {"shard_file", shard_file, {}},
                                           {"extraction", extraction, {}},
+                                          {"text_file", text_file, {}},
+                                          {"json_lines", json_lines, {}},
                                           {"gzip", gzip, {}},
+                                          {"zstd", zstd, {}},
+                                          {"parquet", parquet, {"engine/data/parquet"}, reason(parquet_available())},
+                                          {"recipe", recipe, {}},
+                                          {"safetensors_index", safetensors_index, {}},
+                                          {"run_filter", run_filter, {}},
                                           {"spill_line", spill_line, {}}};
   return all;
 }

@@ -17,6 +17,7 @@ struct Target {
   std::function<bool(std::string_view bytes)> run;  // whether the reader accepted them
   // Folders below tests/, beside tests/fuzz/corpus/<name>, whose files are seeds too.
   std::vector<std::string> seeds;
+  std::string missing = {};  // why it cannot run here; empty: it can
 };
 
 const std::vector<Target>& targets();
