@@ -155,6 +155,55 @@ TEST(Faults, ADamagedStoreIsSaidNeverACrash) {
   }
 }
 
+// A database that ends early, as a copy that broke off leaves it.
+TEST(Faults, ACutStoreIsSaidNeverACrash) {
+  const Workspace workspace;
+  ASSERT_EQ(workspace({"train", workspace.config()}).code, 0);
+  const std::string whole = file_text(workspace / "stacklab.db");
+  for (const std::size_t size :
+       {std::size_t{1}, std::size_t{99}, std::size_t{4096}, whole.size() / 2, whole.size() - 1}) {
+    for (const char* beside : {"stacklab.db-wal", "stacklab.db-shm"}) fs::remove(workspace / beside);
+    put_file(workspace / "stacklab.db", whole.substr(0, size));
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"runs", "list"}, {"train", workspace.config(), "--resume"}}) {
+      const Answer answer = workspace(words);
+      EXPECT_TRUE(answer.code >= 0 && answer.code <= 3) << size << " " << words[1] << ": " << answer.code;
+      if (answer.code != 0) {
+        EXPECT_NE(answer.err.find("stacklab.db"), std::string::npos) << answer.err;
+      }
+    }
+  }
+}
+
+// Whatever makes files: what is missing is room, where, and what helps; nothing half-made has the name of a whole.
+TEST(Faults, AFullDiskIsSaidByWhateverMakesFiles) {
+  const Workspace workspace;
+  std::string text;
+  std::mt19937 letters(1);
+  for (int i = 0; i < 600000; ++i) text += letters() % 6 == 0 ? ' ' : static_cast<char>('a' + letters() % 26);
+  put_file(workspace / "letters.txt", text);
+  const std::string disk = (workspace / "disk").string(), own = (workspace / "letters.txt").string();
+  fs::create_directory(disk);
+  const std::vector<std::pair<std::string, std::string>> all = {
+      {"corpus add " + own + " --name own", "data/own"},
+      {"corpus get tinyworld", "data/tinyworld"},
+      {"corpus make tinyworld --documents 5000 --name world", "data/world"},
+      {"tokenizer train --vocab 8000 --input " + own + " --out " + disk + "/tokenizers/t", "tokenizers/t"},
+      {"data build " + own + " --out " + disk + "/shards", "shards"}};
+  for (const auto& [command, made] : all) {
+    SCOPED_TRACE(command);
+    const Answer answer =
+        shell("unshare -rm sh -c 'mount -t tmpfs -o size=200k none " + disk + " || exit 77; " + program + " " +
+              command + " --workspace " + disk + "; echo $?; find " + disk + " -type f' || exit 77");
+    if (answer.code == 77 && answer.out.empty()) GTEST_SKIP() << "this system lets nobody mount a small disk";
+    EXPECT_TRUE(answer.out.starts_with("1\n")) << answer.out << answer.err;
+    EXPECT_EQ(answer.out.find("/" + made), std::string::npos) << answer.out;
+    EXPECT_NE(answer.err.find("No space left"), std::string::npos) << answer.err;
+    EXPECT_NE(answer.err.find(disk), std::string::npos) << answer.err;
+    EXPECT_TRUE(answer.err.ends_with(")\n")) << "says what helps: " << answer.err;
+  }
+}
+
 TEST(Faults, AClockThatGoesBackLosesNothing) {
   const Workspace workspace;
   ASSERT_EQ(workspace({"train", workspace.config(), "--max-steps", "6"}).code, 0);
