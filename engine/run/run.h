@@ -47,7 +47,8 @@ inline constexpr std::string_view tokens_per_second = "tokens_per_second";  // o
 inline constexpr std::string_view mfu_6nd = "mfu_6nd";
 inline constexpr std::string_view mfu_attention = "mfu_attention";
 inline constexpr std::string_view hfu = "hfu";
-inline constexpr std::string_view max_logit = "max_logit";  // largest attention logit of all layers and heads
+inline constexpr std::string_view process_bytes = "process_bytes";  // resident memory of the process that trains
+inline constexpr std::string_view max_logit = "max_logit";          // largest attention logit of all layers and heads
 // The same of one layer and head, both from 0: "max_logit.L3.H7". With evaluations, not with every step.
 std::string max_logit_of(std::int64_t layer, std::int64_t head);
 }  // namespace metric
@@ -94,6 +95,10 @@ struct Utilisation {
   double mfu_attention = std::numeric_limits<double>::quiet_NaN();
   double hfu = std::numeric_limits<double>::quiet_NaN();
 };
+
+// Facts that tell what a whole step and each operation in it took when some steps were measured, in seconds a step:
+// "step_seconds", "step_seconds.attention_forward".
+inline constexpr std::string_view step_seconds_fact = "step_seconds";
 
 // What all calls of one operation cost.
 struct OperationTotal {

@@ -10,7 +10,7 @@
 namespace stacklab {
 
 StepTracer::StepTracer(TraceRequest request, std::int64_t first, std::int64_t last) : request_(std::move(request)) {
-  if (request_.file.empty() || first > last) return;
+  if (first > last) return;
   from_ = std::min(first + 1, last);
   to_ = std::min(from_ + std::max<std::int64_t>(1, request_.steps) - 1, last);
 }
@@ -40,7 +40,7 @@ Status StepTracer::write() {
   if (!summary_ || !summary_->operations.empty()) return {};
   for (const Trace::Total& t : trace_.totals())
     summary_->operations.push_back({std::string(t.op), t.calls, t.seconds, t.flops, t.bytes});
-  return write_trace(request_.file, trace_);
+  return request_.file.empty() ? Status() : write_trace(request_.file, trace_);
 }
 
 }  // namespace stacklab

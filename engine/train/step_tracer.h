@@ -12,7 +12,7 @@
 namespace stacklab {
 
 struct TraceRequest {
-  std::filesystem::path file;  // empty: no trace
+  std::filesystem::path file;  // empty: the steps are summed up and no file is written
   std::int64_t steps = 3;
 };
 

@@ -252,7 +252,8 @@ class Trainer {
                     {metric::grad_norm, r.grad_norm},
                     {metric::update_norm, r.update_norm},
                     {metric::max_logit, r.max_logit},
-                    {metric::tokens_per_second, static_cast<double>(config_.train.batch_tokens) / last_step_seconds_}};
+                    {metric::tokens_per_second, static_cast<double>(config_.train.batch_tokens) / last_step_seconds_},
+                    {metric::process_bytes, static_cast<double>(resident_bytes())}};
     if (request_.gemm_rate > 0) {
       const Utilisation u = utilisation(last_step_seconds_);
       event.values.insert(
@@ -285,6 +286,13 @@ class Trainer {
   // A trace that cannot be written costs nobody the run.
   void write_trace() {
     if (Status s = tracer_->write(); !s) warn(state_.step, "No trace: " + s.error().message());
+    const auto& measured = tracer_->summary();
+    if (!measured || facts_of_steps_) return;
+    facts_of_steps_ = true;
+    const auto steps = static_cast<double>(measured->last_step - measured->first_step + 1);
+    sink_.fact(step_seconds_fact, measured->seconds / steps);
+    for (const OperationTotal& total : measured->operations)
+      sink_.fact(fmt::format("{}.{}", step_seconds_fact, total.op), total.seconds / steps);
   }
 
   void evaluate() {
@@ -345,7 +353,7 @@ class Trainer {
     r.parameters = step_->programs().model.parameters().count();
     r.plan_bytes = step_->executor().plan().total();
     r.peak_bytes = peak_resident_bytes();
-    r.trace = tracer_->summary();
+    if (!request_.trace.file.empty()) r.trace = tracer_->summary();
     r.complete = state_.step >= total_;
     return r;
   }
@@ -358,6 +366,7 @@ class Trainer {
 
   std::optional<BatchLoader> loader_, validation_;
   std::optional<StepTracer> tracer_;
+  bool facts_of_steps_ = false;  // told
   StepBatch batch_;
   Provenance provenance_;
   std::vector<std::int64_t> milestones_;

@@ -261,7 +261,7 @@ TEST(Train, MetricsOfEveryKindAreInTheStore) {
     return 0.0;
   };
   for (const char* name : {"loss", "ce", "z_loss", "adam_lr", "muon_lr", "grad_norm", "update_norm", "max_logit",
-                           "tokens_per_second", "mfu_6nd", "mfu_attention", "hfu"})
+                           "tokens_per_second", "mfu_6nd", "mfu_attention", "hfu", "process_bytes"})
     EXPECT_EQ(metrics.at(name).size(), 12u) << name;
   EXPECT_EQ(at("loss", 7), at("ce", 7) + at("z_loss", 7));
 
