@@ -71,7 +71,8 @@ QString parse(const QStringList& words, QCommandLineParser& parser, Arguments& t
   if (to.workspace.isEmpty()) to.workspace = qEnvironmentVariable("STACKLAB_WORKSPACE");
   if (to.workspace.isEmpty()) to.workspace = QStringLiteral("workspace");
   // A workspace is opened at once.
-  if (QFileInfo::exists(to.file + QStringLiteral("/stacklab.db"))) to.workspace = std::exchange(to.file, {});
+  if (!to.file.isEmpty() && QFileInfo::exists(to.file + QStringLiteral("/stacklab.db")))
+    to.workspace = std::exchange(to.file, {});
   to.first_run = parser.value(first);
   to.fallback_corpus = parser.value(fallback);
   to.pictures = parser.value(pictures);

@@ -20,6 +20,11 @@ ConfigFacts config_facts(const std::string& config_json) {
   facts.seq_len = train["seq_len"].toInteger();
   facts.batch_tokens = train["batch_tokens"].toInteger();
   facts.tokens = train["tokens"].toInteger();
+  const QJsonObject optim = root["optim"].toObject();
+  facts.n_heads = model["n_heads"].toInteger();
+  facts.nope_every = model["nope_every"].toInteger();
+  facts.qk_clip = optim["qk_clip"].toDouble();
+  facts.grad_clip = optim["grad_clip"].toDouble();
   return facts;
 }
 

@@ -20,6 +20,8 @@ namespace stacklab::ui {
 struct ConfigFacts {
   std::string corpus, tokenizer, device, precision;
   std::int64_t vocab_size = 0, d_model = 0, n_layers = 0, seq_len = 0, batch_tokens = 0, tokens = 0;
+  std::int64_t n_heads = 0, nope_every = 0;
+  double qk_clip = 0, grad_clip = 0;
 };
 ConfigFacts config_facts(const std::string& config_json);
 
@@ -40,8 +42,11 @@ struct WorkspaceSnapshot {
 };
 using WorkspaceSnapshotPtr = std::shared_ptr<const WorkspaceSnapshot>;
 
-// Not a metric of the store, but the time spent in the run at each step, in seconds.
+// Not metrics of the store, but what else it tells of each step: the time spent in the run, in seconds; tokens; and the
+// clock, in seconds since the first row.
 inline constexpr const char* seconds_series = "@seconds";
+inline constexpr const char* tokens_series = "@tokens";
+inline constexpr const char* clock_series = "@clock";
 
 struct SeriesKey {
   std::string run, metric;

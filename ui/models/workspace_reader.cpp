@@ -167,13 +167,20 @@ void WorkspaceReader::read_runs(WorkspaceSnapshot& snapshot) {
   }
 }
 
-Result<std::vector<SeriesPoint>> WorkspaceReader::read_points(const SeriesKey& key, std::int64_t after) {
-  if (key.metric != seconds_series) return reader_->series(key.run, key.metric, after, options_.chunk_points);
+Result<std::vector<SeriesPoint>> WorkspaceReader::read_points(const SeriesKey& key, Followed& followed) {
+  const std::int64_t after = followed.last_step;
+  const bool seconds = key.metric == seconds_series, tokens = key.metric == tokens_series;
+  if (!seconds && !tokens && key.metric != clock_series)
+    return reader_->series(key.run, key.metric, after, options_.chunk_points);
   auto steps = reader_->steps(key.run, after, options_.chunk_points);
   if (!steps) return tl::unexpected(steps.error());
+  if (followed.restart && !steps->empty()) followed.clock_start = steps->front().unix_time;
   std::vector<SeriesPoint> points;
   points.reserve(steps->size());
-  for (const StepRow& row : *steps) points.push_back({row.step, row.process_seconds});
+  for (const StepRow& row : *steps)
+    points.push_back({row.step, seconds  ? row.process_seconds
+                                : tokens ? static_cast<double>(row.tokens)
+                                         : row.unix_time - followed.clock_start});
   return points;
 }
 
@@ -190,7 +197,7 @@ bool WorkspaceReader::read_series() {
       if (hurry_) return false;
       // The window takes chunks one by one between its other work; never let them pile up.
       if (chunks_in_flight_ >= most_in_flight) return false;
-      auto points = read_points(key, followed.last_step);
+      auto points = read_points(key, followed);
       if (!points) {
         error_ = text(points.error().message());
         break;

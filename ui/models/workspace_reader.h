@@ -57,13 +57,14 @@ class WorkspaceReader : public QObject {
     bool restart = false;   // the window is still to be told
     bool complete = false;  // and knows that it has all there is
     std::int64_t last_step = std::numeric_limits<std::int64_t>::min();
+    double clock_start = 0;  // unix time of the first row
   };
 
   void look();
   void pump();
   void read_runs(WorkspaceSnapshot& snapshot);
   void read_jobs(WorkspaceSnapshot& snapshot);
-  Result<std::vector<SeriesPoint>> read_points(const SeriesKey& key, std::int64_t after);
+  Result<std::vector<SeriesPoint>> read_points(const SeriesKey& key, Followed& followed);
   bool read_series();  // false: left early, more is waiting
   void read_events();
   void read_notices();

@@ -32,8 +32,9 @@ std::optional<double> CurveChart::snapped(double x) const {
   std::optional<double> best;
   for (const auto& live : lives_) {
     const Series& series = *live->curve.series;
-    if (series.empty()) continue;
-    const double candidate = series.xs()[series.nearest(x)];
+    const auto xs = live->xs();
+    if (series.empty() || xs.empty()) continue;
+    const double candidate = xs[nearest_index(xs, x)];
     if (!best || std::abs(candidate - x) < std::abs(*best - x)) best = candidate;
   }
   return best;
@@ -41,18 +42,20 @@ std::optional<double> CurveChart::snapped(double x) const {
 
 Readout CurveChart::readout(double x, std::optional<double> y_pixel) const {
   Readout result;
-  result.title = tr("step %1").arg(format_count(std::llround(x)));
-  int without = 0;
+  const XKind kind = shared_->x_kind();
+  result.title = kind == XKind::step ? tr("step %1").arg(format_count(std::llround(x))) : format_x(kind, x);
+  QStringList with, without;  // groups
   for (const auto& live : lives_) {
     const Series& series = *live->curve.series;
-    const std::size_t i = series.nearest(x);
+    const auto xs = live->xs();
+    const std::size_t i = nearest_index(xs, x);
     // Runs are shorter or longer than others: no value is shown beyond their ends, nor between points that are far
     // apart.
-    const double last = series.empty() ? 0 : series.xs().back();
-    if (series.empty() || (series.xs()[i] != x && (x > last || x < series.xs().front()))) {
-      if (!live->curve.points) ++without;
+    if (xs.empty() || (xs[i] != x && (x > xs.back() || x < xs.front()))) {
+      without << live->curve.group_id;
       continue;
     }
+    with << live->curve.group_id;
     const double raw = series.ys()[i];
     const bool smoothed = is_smoothed(live->curve);
     const double shown = smoothed ? live->smoother.ys()[i] : raw;
@@ -67,24 +70,29 @@ Readout CurveChart::readout(double x, std::optional<double> y_pixel) const {
                                     : live->curve.group;
     row.value = format_value(std::isfinite(raw) ? shown : raw, setup_.format);
     row.bad = !std::isfinite(raw);
-    if (series.xs()[i] != x)
-      row.raw = tr("at %1").arg(format_count(std::llround(series.xs()[i])));
+    const double step = series.xs()[i];
+    if (xs[i] != x)
+      row.raw = tr("at %1").arg(format_x(kind, xs[i]));
     else if (smoothed)
       row.raw = tr("raw %1").arg(format_value(raw, setup_.format));
     const double axis = setup_.log_y ? std::log10(shown) : shown;
     row.distance = y_pixel && std::isfinite(axis) ? std::abs(frame_.py(axis) - *y_pixel) : 1e9;
     result.rows.push_back(row);
     if (result.aside.isEmpty() && live->curve.tokens_per_step > 0) {
-      result.aside = tr("%1 tokens").arg(format_amount(live->curve.tokens_per_step * x));
+      if (kind != XKind::step) result.aside = tr("step %1, ").arg(format_count(std::llround(step)));
+      result.aside += tr("%1 tokens").arg(format_amount(live->curve.tokens_per_step * step));
       const Series* seconds = live->curve.seconds.get();
-      if (seconds && !seconds->empty() && x <= seconds->xs().back())
-        result.aside += tr(", %1").arg(format_duration(seconds->ys()[seconds->nearest(x)]));
+      if (seconds && !seconds->empty() && step <= seconds->xs().back())
+        result.aside += tr(", %1").arg(format_duration(seconds->ys()[seconds->nearest(step)]));
     }
   }
   std::stable_sort(result.rows.begin(), result.rows.end(),
                    [](const auto& a, const auto& b) { return a.distance < b.distance; });
-  if (without > 0)
-    result.footer = without == 1 ? tr("1 run has no value here") : tr("%1 runs have no value here").arg(without);
+  without.removeDuplicates();
+  without.removeIf([&](const QString& group) { return with.contains(group); });
+  if (!without.isEmpty())
+    result.footer =
+        without.size() == 1 ? tr("1 run has no value here") : tr("%1 runs have no value here").arg(without.size());
   return result;
 }
 
@@ -98,7 +106,10 @@ void CurveChart::hover(const QPointF& position) {
   if (x) {
     // Far from any point the crosshair stays at the cursor, and the tip says who has no value there.
     const double axis = shared_->log_x() ? std::log10(*x) : *x;
-    if (std::abs(frame_.px(axis) - position.x()) > snap_within) x = std::round(x_at(position.x()));
+    if (std::abs(frame_.px(axis) - position.x()) > snap_within) {
+      x = x_at(position.x());
+      if (shared_->x_kind() == XKind::step) x = std::round(*x);
+    }
   }
   shared_->set_crosshair(x);
   if (x)
@@ -136,9 +147,9 @@ void CurveChart::zoom_x(double factor, double around_pixel) {
   AxisRange range{around - (around - frame_.x.low) * factor, around + (frame_.x.high - around) * factor};
   if (!log) range.low = std::max(range.low, 0.0);
   AxisRange chosen = log ? AxisRange{std::pow(10, range.low), std::pow(10, range.high)} : range;
-  if (chosen.span() < 2) return;  // two steps fill the window: no closer
   View view = shared_->view();
   const AxisRange all = fit_x();
+  if (chosen.span() < narrowest_x(shared_->x_kind(), all.span())) return;  // no closer
   if (chosen.low <= all.low && chosen.high >= all.high)
     view.x.reset();
   else
@@ -193,7 +204,7 @@ void CurveChart::mouseReleaseEvent(QMouseEvent* event) {
   if (band.width() < drag_threshold) return;
   View view = shared_->view();
   const AxisRange x{x_at(band.left()), x_at(band.right())};
-  if (x.span() >= 2) view.x = x;
+  if (x.span() >= narrowest_x(shared_->x_kind(), fit_x().span())) view.x = x;
   if (band.height() >= flat_drag) view.y[setup_.id] = {y_at(band.bottom()), y_at(band.top())};
   shared_->push(view);
 }
@@ -213,15 +224,15 @@ void CurveChart::leaveEvent(QEvent* event) {
 void CurveChart::step_crosshair(int points) {
   const Live* live = nullptr;
   for (const auto& candidate : lives_)
-    if (!candidate->curve.series->empty() && (!live || candidate->curve.focused)) live = candidate.get();
+    if (!candidate->xs().empty() && (!live || candidate->curve.focused)) live = candidate.get();
   if (!live) return;
-  const Series& series = *live->curve.series;
-  const auto last = static_cast<std::ptrdiff_t>(series.size()) - 1;
+  const auto xs = live->xs();
+  const auto last = static_cast<std::ptrdiff_t>(xs.size()) - 1;
   std::ptrdiff_t i = last;
   if (shared_->crosshair())
-    i = std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(series.nearest(*shared_->crosshair())) + points, 0,
+    i = std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(nearest_index(xs, *shared_->crosshair())) + points, 0,
                                    last);
-  go_to(series.xs()[static_cast<std::size_t>(i)]);
+  go_to(xs[static_cast<std::size_t>(i)]);
   const double axis = shared_->log_x() ? std::log10(*shared_->crosshair()) : *shared_->crosshair();
   show_tip({frame_.px(axis), frame_.plot.center().y()});
 }

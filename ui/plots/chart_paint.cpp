@@ -43,6 +43,13 @@ void GridItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget
   const QFontMetricsF m(font);
   painter->setRenderHint(QPainter::Antialiasing, false);
   painter->setFont(font);
+  for (const auto& line : f.references) {
+    if (!line.limit) continue;
+    const double y = std::min(f.py(line.y), f.plot.bottom());
+    if (y > f.plot.top())
+      painter->fillRect(QRectF(f.plot.topLeft(), QPointF(f.plot.right(), y)),
+                        mix(t[Token::bad_soft], t[Token::surface], 0.6));
+  }
   painter->setPen(hairline(t[Token::grid]));
   for (const Tick& tick : f.y_ticks)
     painter->drawLine(QPointF(f.plot.left(), crisp(f.py(tick.position))),
@@ -85,15 +92,15 @@ void MarksItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidge
   for (const auto& line : f.references) {
     const double y = crisp(f.py(line.y));
     if (y < f.plot.top() || y > f.plot.bottom()) continue;
-    QPen pen = hairline(t[Token::text3], 1.2);
-    pen.setDashPattern({3, 2.5});
+    QPen pen = hairline(t[line.limit ? Token::bad : Token::text3], 1.2);
+    if (!line.limit) pen.setDashPattern({3, 2.5});
     painter->setPen(pen);
     painter->drawLine(QPointF(f.plot.left(), y), QPointF(f.plot.right(), y));
     const double width = m.horizontalAdvance(line.text);
     const bool above = y - m.height() - 2 > f.plot.top() - 4;
     const QRectF box(f.plot.right() - width - 6, above ? y - m.height() - 1 : y + 2, width + 4, m.height());
     painter->fillRect(box, t[Token::surface]);
-    painter->setPen(t[Token::text3]);
+    painter->setPen(t[line.limit ? Token::bad : Token::text3]);
     painter->drawText(box, Qt::AlignCenter, line.text);
   }
   for (const auto& event : f.events) {
@@ -156,7 +163,9 @@ void MarksItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidge
   if (f.empty && !f.empty_text.isEmpty()) {
     painter->setFont(look().font(TextRole::secondary));
     painter->setPen(t[Token::text3]);
-    painter->drawText(f.plot.adjusted(8, 0, -8, 0), Qt::AlignCenter | Qt::TextWordWrap, f.empty_text);
+    // Above lines that are there all the same.
+    const double below = f.references.empty() ? 0 : f.plot.height() * 0.55;
+    painter->drawText(f.plot.adjusted(8, 0, -8, -below), Qt::AlignCenter | Qt::TextWordWrap, f.empty_text);
   }
 }
 

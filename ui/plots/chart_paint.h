@@ -29,6 +29,7 @@ struct ChartFrame {
   struct Reference {
     double y = 0;
     QString text;
+    bool limit = false;
   };
   struct Event {
     double x = 0;

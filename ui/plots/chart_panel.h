@@ -1,47 +1,35 @@
-// A chart in its frame: title, unit, badges, menu.
+// A chart in its frame, with what its badges say.
 #pragma once
 
-#include <QFrame>
-
 #include "ui/plots/curve_chart.h"
-#include "ui/theme/widgets.h"
-
-class QHBoxLayout;
-class QMenu;
+#include "ui/plots/panel_frame.h"
 
 namespace stacklab::ui {
 
-class ChartPanel : public QFrame {
+class ChartPanel : public PanelFrame {
   Q_OBJECT
  public:
   ChartPanel(ChartSetup setup, SharedView* shared, QWidget* parent = nullptr);
 
   CurveChart* chart() const { return chart_; }
   void set_log_y(bool log);
-  void save_picture(const QString& path);  // PNG, written on another thread
-  void save_values(const QString& path);   // CSV of the visible range, written on another thread
+  void save_values(const QString& path);  // CSV of the visible range, written on another thread
 
  signals:
   void log_y_changed(bool log);
-  void saved(const QString& path, const QString& error);  // error empty: done
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
+  void fill_menu(QMenu* menu) override;
   void resizeEvent(QResizeEvent* event) override;
-  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   void update_badges();
-  void open_menu(const QPoint& global);
-  QToolButton* make_badge(const char* kind, const QString& icon_name);
-  void ask_path(const QString& title, const QString& suffix, void (ChartPanel::*save)(const QString&));
+  void update_unit();
 
-  TextLabel* unit_;
   QToolButton* non_finite_;
   QToolButton* hidden_;
   QToolButton* robust_;
   QToolButton* zoomed_;
-  QToolButton* menu_button_;
   CurveChart* chart_;
 };
 

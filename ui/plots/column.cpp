@@ -85,13 +85,15 @@ void Series::clear() {
   ++epoch_;
 }
 
-std::size_t Series::nearest(double x) const {
-  if (xs_.empty()) return 0;
-  const auto at = std::lower_bound(xs_.begin(), xs_.end(), x);
-  if (at == xs_.end()) return xs_.size() - 1;
-  const auto i = static_cast<std::size_t>(at - xs_.begin());
-  return i > 0 && x - xs_[i - 1] <= xs_[i] - x ? i - 1 : i;
+std::size_t nearest_index(std::span<const double> xs, double x) {
+  if (xs.empty()) return 0;
+  const auto at = std::lower_bound(xs.begin(), xs.end(), x);
+  if (at == xs.end()) return xs.size() - 1;
+  const auto i = static_cast<std::size_t>(at - xs.begin());
+  return i > 0 && x - xs[i - 1] <= xs[i] - x ? i - 1 : i;
 }
+
+std::size_t Series::nearest(double x) const { return nearest_index(xs_, x); }
 
 void Smoother::update(const Series& series, double beta) {
   if (beta != beta_ || series.epoch() != epoch_ || series.size() < ys_.size()) {

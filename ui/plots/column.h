@@ -47,6 +47,9 @@ class Column {
   std::vector<std::vector<Extremes>> levels_;
 };
 
+// Index of what is nearest to x in xs, which ascend; 0 when there is nothing.
+std::size_t nearest_index(std::span<const double> xs, double x);
+
 // A metric of a run: x ascending (steps).
 class Series {
  public:
@@ -59,7 +62,7 @@ class Series {
   const Column& ys() const { return ys_; }
   std::uint64_t version() const { return version_; }  // changes with every append and clear
   std::uint64_t epoch() const { return epoch_; }      // changes with every clear
-  std::size_t nearest(double x) const;                // index; size() when empty
+  std::size_t nearest(double x) const;                // as nearest_index
 
  private:
   std::vector<double> xs_;

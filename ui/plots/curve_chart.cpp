@@ -83,7 +83,7 @@ CurveChart::CurveChart(ChartSetup setup, SharedView* shared, QWidget* parent)
   connect(shared_, &SharedView::crosshair_changed, this, [this] {
     const auto x = shared_->crosshair();
     if (!x || (shared_->log_x() && *x <= 0)) return crosshair_->set_position(std::nullopt, {});
-    crosshair_->set_position(to_axis(*x, shared_->log_x()), format_count(std::llround(*x)));
+    crosshair_->set_position(to_axis(*x, shared_->log_x()), format_x(shared_->x_kind(), *x));
   });
   connect(&look(), &Look::changed, this, [this] {
     for (auto& live : lives_) live->pens_stale = true;
@@ -107,8 +107,11 @@ void CurveChart::set_curves(std::vector<Curve> curves) {
       if ((*same)->curve.series != curve.series) {
         (*same)->smoother = Smoother();
         (*same)->state = Drawn();
+        (*same)->mapped = MappedX();
       }
-      if ((*same)->curve.focused != curve.focused || (*same)->curve.number != curve.number) {
+      if ((*same)->curve.axis != curve.axis) (*same)->state = Drawn();
+      if ((*same)->curve.focused != curve.focused || (*same)->curve.number != curve.number ||
+          (*same)->curve.muted != curve.muted) {
         (*same)->pens_stale = true;
         restack_ = true;
       }
@@ -200,13 +203,17 @@ bool CurveChart::is_smoothed(const Curve& curve) const {
 AxisRange CurveChart::fit_x() const {
   double first = std::numeric_limits<double>::infinity(), last = expected_end_;
   for (const auto& live : lives_) {
-    const auto xs = live->curve.series->xs();
+    const auto xs = live->xs();
     if (xs.empty()) continue;
     first = std::min(first, xs.front());
     last = std::max(last, xs.back());
   }
   if (shared_->log_x()) {
-    const double low = std::isfinite(first) && first > 0 ? first : 1;
+    double low = std::isfinite(first) && first > 0 ? first : 1;
+    // A clock begins at 0, which has no place here: the next point does.
+    if (first <= 0)
+      for (const auto& live : lives_)
+        if (const auto xs = live->xs(); xs.size() > 1 && xs[1] > 0) low = std::min(low, xs[1]);
     return {low, std::max(last, low * 10)};
   }
   const double low = std::isfinite(first) ? std::min(0.0, first) : 0;
@@ -227,7 +234,7 @@ AxisRange CurveChart::fit_y(AxisRange x_data) {
     const Series& series = *live->curve.series;
     const bool raw = !is_smoothed(live->curve) || shared_->raw_shown();
     const Column& ys = raw ? series.ys() : live->smoother.ys();
-    const auto [begin, end] = index_range(series.xs(), x_data.low, x_data.high);
+    const auto [begin, end] = index_range(live->xs(), x_data.low, x_data.high);
     const Extremes extremes = ys.extremes(begin, end);
     const std::uint32_t smallest = log ? extremes.min_positive : extremes.min;
     if (smallest == no_index) continue;
@@ -268,12 +275,15 @@ void CurveChart::lay_out() {
   const double top = 8, bottom = size.height() - 2 * m.height() - 5;
   frame_.plot = QRectF(QPointF(0, top), QPointF(size.width(), std::max(top + 10, bottom)));
 
-  for (auto& live : lives_)
+  for (auto& live : lives_) {
+    live->mapped.update(*live->curve.series, live->curve.axis.get(), live->curve.axis_scale);
     if (is_smoothed(live->curve)) live->smoother.update(*live->curve.series, shared_->smoothing());
+  }
 
   const View& view = shared_->view();
   const AxisRange x_data = view.x.value_or(fit_x());
-  frame_.x = {to_axis(std::max(x_data.low, log_x ? 1e-9 : -1e300), log_x), to_axis(x_data.high, log_x)};
+  frame_.x = {to_axis(std::max(x_data.low, log_x ? std::max(1e-9, x_data.high * 1e-9) : -1e300), log_x),
+              to_axis(x_data.high, log_x)};
   const AxisRange fitted = fit_y(x_data);
   frame_.y = view.y.contains(setup_.id) ? view.y[setup_.id] : fitted;
 
@@ -312,18 +322,20 @@ void CurveChart::lay_out() {
     } else if (lives_.size() > 1) {
       text += QLatin1Char(' ') + live->curve.name;
     }
-    frame_.end_labels.push_back(
-        {to_axis(shown[last], setup_.log_y), text, theme().run_ink(live->curve.number), live->curve.focused});
+    frame_.end_labels.push_back({to_axis(shown[last], setup_.log_y), text,
+                                 live->curve.muted ? theme()[Token::text3] : theme().run_ink(live->curve.number),
+                                 live->curve.focused});
     right = std::max(right, m.horizontalAdvance(text));
   }
-  const double most_right = size.width() * 0.3;
+  const double most_right = size.width() * (size.width() < 320 ? 0.42 : 0.3);
   right = right > 0 ? std::min(rounded_up(right + 10, 8), most_right) : 12;
   frame_.plot.setLeft(rounded_up(left + 8, 8));
   frame_.plot.setRight(std::max(frame_.plot.left() + 10, size.width() - right));
 
   const int most_x = std::clamp(static_cast<int>(frame_.plot.width() / 75), 2, 8);
-  frame_.x_ticks = count_ticks(frame_.x, most_x, log_x);
-  const QString of = expected_end_ > 0 ? tr("step of %1").arg(format_count(std::llround(expected_end_))) : tr("step");
+  const XKind kind = shared_->x_kind();
+  frame_.x_ticks = x_ticks(kind, frame_.x, most_x, log_x);
+  const QString of = expected_end_ > 0 ? tr("%1 of %2").arg(x_unit(kind), format_x(kind, expected_end_)) : x_unit(kind);
   frame_.x_title = log_x ? tr("%1, log").arg(of) : of;
   chart()->setPlotArea(frame_.plot);
   setSceneRect(frame_.bounds);
@@ -336,14 +348,15 @@ AxisRange CurveChart::data_window() const {
 
 void CurveChart::draw_curve(Live& live, const Window& window) {
   const Series& series = *live.curve.series;
-  const Drawn state{series.version(),     {window.x0, window.x1}, window.columns, shared_->smoothing(),
-                    shared_->raw_shown(), window.log_x,           window.log_y,   live.curve.focused};
+  const Drawn state{series.version(), {window.x0, window.x1}, live.xs().size(),
+                    window.columns,   shared_->smoothing(),   shared_->raw_shown(),
+                    window.log_x,     window.log_y,           live.curve.focused};
   if (live.pens_stale) set_pens(live);
   if (state == live.state) return;
   live.state = state;
   live.dots.clear();
   live.circles.clear();
-  const Decimated raw = decimate(series.xs(), series.ys(), window);
+  const Decimated raw = decimate(live.xs(), series.ys(), window);
   live.raw = raw.raw;
   live.hidden = raw.hidden;
   live.non_finite = raw.non_finite;
@@ -356,7 +369,7 @@ void CurveChart::draw_curve(Live& live, const Window& window) {
   if (is_smoothed(live.curve)) {
     const bool faint = shared_->raw_shown();
     draw_lines(live, live.raw_lines, faint ? raw : Decimated(), false);
-    draw_lines(live, live.main_lines, decimate(series.xs(), live.smoother.ys(), window), true);
+    draw_lines(live, live.main_lines, decimate(live.xs(), live.smoother.ys(), window), true);
   } else {
     draw_lines(live, live.raw_lines, Decimated(), false);
     draw_lines(live, live.main_lines, raw, true);
@@ -406,13 +419,24 @@ void CurveChart::draw_lines(Live& live, std::vector<QLineSeries*>& pool, const D
 
 void CurveChart::set_pens(Live& live) {
   live.pens_stale = false;
-  const QColor color = theme().run_color(live.curve.number);
+  const QColor color = color_of(live.curve);
   // Blended rather than transparent: the lines of a chart are drawn piece by piece, and overlapping ends would show.
   for (QLineSeries* line : live.raw_lines)
     line->setPen(QPen(mix(color, theme()[Token::surface], 0.28), 1, Qt::SolidLine, Qt::FlatCap));
   QPen pen(color, live.curve.focused ? 1.9 : 1.7, Qt::SolidLine, Qt::FlatCap, Qt::RoundJoin);
   if (const QList<qreal> dash = run_dash(live.curve.number); !dash.isEmpty()) pen.setDashPattern(dash);
   for (QLineSeries* line : live.main_lines) line->setPen(pen);
+}
+
+QColor CurveChart::color_of(const Curve& curve) const {
+  return curve.muted ? theme()[Token::text3] : theme().run_color(curve.number);
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> CurveChart::shown_points() const {
+  const AxisRange window = data_window();
+  std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  for (const auto& live : lives_) ranges.push_back(index_range(live->xs(), window.low, window.high));
+  return ranges;
 }
 
 void CurveChart::restack() {
@@ -451,14 +475,15 @@ void CurveChart::collect_marks() {
   frame_.references.clear();
   frame_.events.clear();
   for (const auto& live : lives_) {
-    const QColor color = theme().run_color(live->curve.number);
+    const QColor color = color_of(live->curve);
     for (const QPointF& p : live->dots) frame_.dots.push_back({p, color});
     for (const QPointF& p : live->circles) frame_.circles.push_back({p, color});
     for (const QPointF& p : live->gaps) frame_.gaps.push_back({p, color});
   }
   std::sort(frame_.gaps.begin(), frame_.gaps.end(), [](const auto& a, const auto& b) { return a.at.x() < b.at.x(); });
   for (const ReferenceLine& line : references_)
-    if (!setup_.log_y || line.y > 0) frame_.references.push_back({to_axis(line.y, setup_.log_y), line.label});
+    if (!setup_.log_y || line.y > 0)
+      frame_.references.push_back({to_axis(line.y, setup_.log_y), line.label, line.limit});
   for (const EventMark& event : events_) {
     if (shared_->log_x() && event.x <= 0) continue;
     const double x = to_axis(event.x, shared_->log_x());
@@ -478,9 +503,11 @@ void CurveChart::collect_facts() {
     const auto& bad = live->curve.series->ys().non_finite();
     if (bad.empty()) continue;
     ++facts.curves_with_non_finite;
-    const double x = live->curve.series->xs()[bad.front()];
+    if (bad.front() >= live->xs().size()) continue;
+    const double x = live->xs()[bad.front()];
     if (!facts.first_non_finite || x < *facts.first_non_finite) {
       facts.first_non_finite = x;
+      facts.first_non_finite_step = live->curve.series->xs()[bad.front()];
       facts.first_non_finite_curve = live->curve.group;
     }
   }

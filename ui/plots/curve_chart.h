@@ -30,6 +30,10 @@ struct Curve {
   bool smooth = true;       // false: shown as it is, whatever the smoothing
   bool points = false;      // hollow circles instead of a line, never smoothed
   bool focused = false;
+  bool muted = false;  // in grey: one of several lines of a run that is not the chosen one
+  // Where its steps lie on the x axis, if that does not count steps: step -> x / axis_scale.
+  std::shared_ptr<const Series> axis = {};
+  double axis_scale = 1;
   std::shared_ptr<const Series> seconds = {};  // time spent at each step; may be absent
   double tokens_per_step = 0;                  // 0: unknown
   std::shared_ptr<const Series> series;
@@ -38,6 +42,7 @@ struct Curve {
 struct ReferenceLine {
   double y = 0;
   QString label;
+  bool limit = false;  // what lies above it is not in order
   bool operator==(const ReferenceLine&) const = default;
 };
 
@@ -63,6 +68,7 @@ struct ChartFacts {
   std::size_t raw = 0, drawn = 0, hidden = 0, non_finite = 0;
   int curves_with_non_finite = 0;
   std::optional<double> first_non_finite;  // x, of all shown curves, whatever the window
+  double first_non_finite_step = 0;
   QString first_non_finite_curve;
   bool robust_cuts = false;
   bool operator==(const ChartFacts&) const = default;
@@ -102,6 +108,8 @@ class CurveChart : public QChartView {
   // Data window that is shown, in data units (not log).
   AxisRange data_window() const;
   Readout readout(double x, std::optional<double> y_pixel) const;
+  // Of each curve, in order: which of its points lie in the window.
+  std::vector<std::pair<std::size_t, std::size_t>> shown_points() const;
 
  signals:
   void facts_changed();
@@ -126,6 +134,7 @@ class CurveChart : public QChartView {
   struct Drawn {  // which state the lines of a curve show
     std::uint64_t version = 0;
     AxisRange x;
+    std::size_t points = 0;
     int columns = 0;
     double smoothing = -1;
     bool raw_shown = false, log_x = false, log_y = false, focused = false;
@@ -134,6 +143,8 @@ class CurveChart : public QChartView {
   struct Live {
     Curve curve;
     Smoother smoother;
+    MappedX mapped;
+    std::span<const double> xs() const { return mapped.xs(*curve.series); }
     std::vector<QLineSeries*> raw_lines, main_lines;
     std::vector<QPointF> dots, circles, gaps;
     std::size_t raw = 0, drawn = 0, hidden = 0, non_finite = 0;
@@ -158,6 +169,7 @@ class CurveChart : public QChartView {
   double x_at(double pixel) const;  // data unit
   double y_at(double pixel) const;  // axis unit
   std::optional<double> snapped(double x) const;
+  QColor color_of(const Curve& curve) const;
   void hover(const QPointF& position);
   void show_tip(const QPointF& position);
   void hide_tip();

@@ -2,11 +2,17 @@
 
 #include <QApplication>
 #include <QBuffer>
+#include <QFileInfo>
+#include <QPainter>
+#include <QPdfWriter>
 #include <QPointer>
 #include <QSaveFile>
+#include <QSvgGenerator>
 #include <QThreadPool>
 #include <charconv>
 #include <cmath>
+
+#include "ui/theme/look.h"
 
 namespace stacklab::ui {
 namespace {
@@ -27,11 +33,12 @@ QByteArray quoted(const QString& text) {
 
 std::vector<CurveExtract> extract(const CurveChart& chart) {
   std::vector<CurveExtract> result;
-  const AxisRange window = chart.data_window();
+  const auto ranges = chart.shown_points();
+  std::size_t at = 0;
   for (const Curve& curve : chart.curves()) {
     const auto xs = curve.series->xs();
     const auto ys = curve.series->ys().values();
-    const auto [begin, end] = index_range(xs, window.low, window.high);
+    const auto [begin, end] = ranges[at++];
     result.push_back(
         {curve.group_id,
          curve.group,
@@ -88,6 +95,51 @@ void save_picture_later(QObject* owner, const QImage& image, const QString& path
         return write_file(path, bytes);
       },
       std::move(done));
+}
+
+void save_widget_later(QObject* owner, QWidget& widget, const QString& caption, const QString& path,
+                       std::function<void(const QString&)> done) {
+  const QFont font = look().font(TextRole::small);
+  const int below = caption.isEmpty() ? 0 : QFontMetrics(font).height() + 8;
+  const QSize size = widget.size() + QSize(0, below);
+  const auto draw = [&](QPaintDevice& device, double scale) {
+    QPainter painter(&device);
+    painter.scale(scale, scale);
+    painter.fillRect(QRect(QPoint(), size), theme()[Token::window]);
+    widget.render(&painter, QPoint(), {}, QWidget::DrawChildren);
+    painter.setFont(font);
+    painter.setPen(theme()[Token::text3]);
+    if (below)
+      painter.drawText(QRect(11, widget.height(), size.width() - 22, below), Qt::AlignLeft | Qt::AlignVCenter,
+                       QFontMetrics(font).elidedText(caption, Qt::ElideRight, size.width() - 22));
+  };
+  const QString suffix = QFileInfo(path).suffix().toLower();
+  QByteArray bytes;
+  QBuffer buffer(&bytes);
+  buffer.open(QIODevice::WriteOnly);
+  if (suffix == QLatin1String("svg")) {
+    QSvgGenerator svg;
+    svg.setOutputDevice(&buffer);
+    svg.setSize(size);
+    svg.setViewBox(QRect(QPoint(), size));
+    svg.setDescription(caption);
+    draw(svg, 1);
+  } else if (suffix == QLatin1String("pdf")) {
+    QPdfWriter pdf(&buffer);
+    pdf.setPageSize(QPageSize(QSizeF(size) * 0.75, QPageSize::Point, {}, QPageSize::ExactMatch));
+    pdf.setPageMargins(QMarginsF());
+    pdf.setResolution(96);
+    pdf.setTitle(caption);
+    draw(pdf, 1);
+  } else {
+    QImage image(size * 2, QImage::Format_RGB32);
+    image.setText(QStringLiteral("Description"), caption);
+    draw(image, 2);
+    return save_picture_later(owner, image, path, std::move(done));
+  }
+  buffer.close();
+  later(
+      owner, [bytes, path] { return write_file(path, bytes); }, std::move(done));
 }
 
 void save_values_later(QObject* owner, std::vector<CurveExtract> curves, const QString& path,

@@ -18,7 +18,7 @@ struct CurveExtract {
 };
 std::vector<CurveExtract> extract(const CurveChart& chart);
 
-// run,name,metric,step,value; NaN and infinities as nan, inf, -inf.
+// run,name,metric,step,value, where run is the config's hash; NaN and infinities as nan, inf, -inf.
 QByteArray to_csv(const std::vector<CurveExtract>& curves);
 
 // Through a temporary file and a rename; empty when it worked, else what went wrong.
@@ -28,6 +28,9 @@ QString write_file(const QString& path, const QByteArray& bytes);
 // lives.
 void save_picture_later(QObject* owner, const QImage& image, const QString& path,
                         std::function<void(const QString&)> done);
+// A picture of the widget with a line below it, in the format of the path's ending: PNG at twice the pixels, SVG, PDF.
+void save_widget_later(QObject* owner, QWidget& widget, const QString& caption, const QString& path,
+                       std::function<void(const QString&)> done);
 void save_values_later(QObject* owner, std::vector<CurveExtract> curves, const QString& path,
                        std::function<void(const QString&)> done);
 

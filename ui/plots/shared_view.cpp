@@ -70,6 +70,16 @@ void SharedView::set_log_x(bool log) {
   emit changed();
 }
 
+void SharedView::set_x_kind(XKind kind) {
+  if (kind == x_kind_) return;
+  x_kind_ = kind;
+  views_ = {View{}};
+  at_ = 0;
+  set_crosshair(std::nullopt);
+  emit stack_changed();
+  emit changed();
+}
+
 void SharedView::set_crosshair(std::optional<double> x) {
   if (x == crosshair_) return;
   crosshair_ = x;

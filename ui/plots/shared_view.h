@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "ui/plots/ticks.h"
+#include "ui/plots/x_axis.h"
 
 namespace stacklab::ui {
 
@@ -38,10 +38,12 @@ class SharedView : public QObject {
   bool raw_shown() const { return raw_shown_; }
   bool robust() const { return robust_; }
   bool log_x() const { return log_x_; }
+  XKind x_kind() const { return x_kind_; }
   void set_smoothing(double beta);  // 0 (none) to 0.995
   void set_raw_shown(bool shown);
   void set_robust(bool robust);
   void set_log_x(bool log);
+  void set_x_kind(XKind kind);  // ranges of the other axis are forgotten
 
   std::optional<double> crosshair() const { return crosshair_; }
   void set_crosshair(std::optional<double> x);
@@ -57,6 +59,7 @@ class SharedView : public QObject {
   QElapsedTimer since_joined_;
   double smoothing_ = 0.86;
   bool raw_shown_ = true, robust_ = false, log_x_ = false;
+  XKind x_kind_ = XKind::step;
   std::optional<double> crosshair_;
 };
 

@@ -28,9 +28,9 @@ QString scientific_label(double value, double step) {
   return QLocale().toString(mantissa, 'f', whole ? 0 : 1) + QLatin1Char('e') + QString::number(exponent);
 }
 
-QString suffixed(double value, double step) {
+QString suffixed(double value, double step, bool bytes = false) {
   const double size = std::abs(value);
-  for (const auto& [unit, name] : {std::pair{1e9, "B"}, {1e6, "M"}, {1e3, "k"}})
+  for (const auto& [unit, name] : {std::pair{1e9, bytes ? "G" : "B"}, {1e6, "M"}, {1e3, "k"}})
     if (size >= unit * (1 - 1e-9))
       return QLocale().toString(value / unit, 'f', decimals_of(std::max(step, unit / 100) / unit)) +
              QLatin1String(name);
@@ -44,12 +44,17 @@ QString tick_label(double value, double step, double largest, ValueFormat format
       return scientific_label(value, step);
     case ValueFormat::compact:
       return largest >= 10000 ? suffixed(value, step) : QLocale().toString(value, 'f', decimals_of(step));
+    case ValueFormat::percent:
+      return QLocale().toString(100 * value, 'f', decimals_of(100 * step)) + QStringLiteral(" %");
+    case ValueFormat::bytes:
+      return value == 0 ? QStringLiteral("0") : suffixed(value, step, true) + QLatin1Char('B');
     default:
       return QLocale().toString(value, 'f', decimals_of(step));
   }
 }
 
 QString log_label(double value, ValueFormat format) {
+  if (format == ValueFormat::percent || format == ValueFormat::bytes) return tick_label(value, value, value, format);
   if (format == ValueFormat::scientific || value < 1e-3 || value >= 1e7) return scientific_label(value, value);
   if (format == ValueFormat::compact && value >= 10000) return suffixed(value, value);
   return QLocale().toString(value, 'f', decimals_of(std::pow(10, std::floor(std::log10(value) + 1e-9))));
@@ -78,6 +83,10 @@ QString format_value(double value, ValueFormat format) {
       return format_rate(value);
     case ValueFormat::compact:
       return format_compact(value);
+    case ValueFormat::percent:
+      return std::isfinite(value) ? format_fixed(100 * value, 1) + QStringLiteral(" %") : format_fixed(value, 1);
+    case ValueFormat::bytes:
+      return std::isfinite(value) ? format_bytes(std::llround(value)) : format_fixed(value, 1);
   }
   return {};
 }

@@ -6,8 +6,8 @@
 
 namespace stacklab::ui {
 
-// How a panel's values are written: 3.149; 0.43; 2.0e-2; 13.7k.
-enum class ValueFormat { fixed3, fixed2, scientific, compact };
+// How a panel's values are written: 3.149; 0.43; 2.0e-2; 13.7k; 45.1 %; 24.5 GB.
+enum class ValueFormat { fixed3, fixed2, scientific, compact, percent, bytes };
 QString format_value(double value, ValueFormat format);
 
 struct Tick {

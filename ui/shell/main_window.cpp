@@ -98,6 +98,7 @@ void MainWindow::connect_pages() {
   connect_runs();
   monitor_->set_looks_steerable(options_.for_pictures);
   monitor_->charts()->view()->set_smoothing(keeper()->settings().smoothing);
+  restore_monitor();
   connect(monitor_, &MonitorPage::start_requested, this, [this] {
     if (options_.first_run)
       submit_first_run();

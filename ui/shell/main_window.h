@@ -122,6 +122,7 @@ class MainWindow : public QMainWindow {
   void build_dock();
   void connect_link();
   void connect_pages();
+  void restore_monitor();  // its panels and axes, kept in a file of their own
   void take_snapshot(const WorkspaceSnapshotPtr& snapshot);
   void submit_first_run();
 

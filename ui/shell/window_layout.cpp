@@ -1,7 +1,9 @@
 // What of the window is shown and where: dock and list by the width there is, perspectives, theme and text size.
 #include <QDir>
 #include <QDockWidget>
+#include <QFileInfo>
 #include <QInputDialog>
+#include <QJsonDocument>
 #include <QLineEdit>
 #include <QResizeEvent>
 #include <QStackedWidget>
@@ -34,6 +36,17 @@ class PerspectivesCommand : public QUndoCommand {
 };
 
 }  // namespace
+
+void MainWindow::restore_monitor() {
+  const QString settings = keeper()->file();
+  const QString file = settings.isEmpty() ? QString() : QFileInfo(settings).path() + QStringLiteral("/monitor.json");
+  QString note;
+  monitor_->restore(read_versioned(file, {MonitorPage::state_version}, &note));
+  if (!note.isEmpty()) status_->show_message(note);
+  connect(monitor_, &MonitorPage::state_changed, this, [this, file] {
+    keeper()->files()->keep(file, [bytes = QJsonDocument(monitor_->state()).toJson()] { return bytes; });
+  });
+}
 
 void MainWindow::restore_layout() {
   resize(first_size);
@@ -111,6 +124,7 @@ void MainWindow::reset_layout() {
   addDockWidget(Qt::RightDockWidgetArea, dock_);
   fit_dock();
   resizeDocks({dock_}, {metrics().scaled(dock_width)}, Qt::Horizontal);
+  monitor_->charts()->grid()->set_layout(MonitorCharts::perspectives().front().second);
   keeper()->change_layouts([](Layouts& l) {
     l.geometry.clear();
     l.last = {};

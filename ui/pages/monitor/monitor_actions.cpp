@@ -40,14 +40,15 @@ void MonitorPage::add_actions(ActionSet& actions) {
   add("chart.everything", chart, tr("Show &everything"), "Ctrl+Home", [view] { view->reset(); });
   actions.add_gap(chart);
   QAction* log_x = add("chart.log_x", chart, tr("Logarithmic &x axis"), "Ctrl+Shift+X", {});
-  QAction* log_y = add("chart.log_y", chart, tr("Logarithmic &y axis of the loss"), "Ctrl+Shift+Y", {});
+  QAction* log_y = add("chart.log_y", chart, tr("Logarithmic &y axes"), "Ctrl+Shift+Y", {});
   QAction* raw = add("chart.raw", chart, tr("&Raw values behind the smoothed"), "Ctrl+Shift+R", {});
   QAction* robust = add("chart.robust", chart, tr("Ro&bust range"), "Ctrl+Shift+B", {});
   for (QAction* action : {log_x, log_y, raw, robust}) action->setCheckable(true);
   raw->setChecked(view->raw_shown());
-  ChartPanel* loss = charts_->panels().front();
   connect(log_x, &QAction::toggled, view, &SharedView::set_log_x);
-  connect(log_y, &QAction::toggled, loss, &ChartPanel::set_log_y);
+  connect(log_y, &QAction::toggled, this, [this](bool on) {
+    if (on != charts_->log_y()) charts_->set_log_y(on);
+  });
   connect(raw, &QAction::toggled, view, &SharedView::set_raw_shown);
   connect(robust, &QAction::toggled, view, &SharedView::set_robust);
   connect(view, &SharedView::changed, log_x, [view, log_x, raw, robust] {
@@ -55,7 +56,19 @@ void MonitorPage::add_actions(ActionSet& actions) {
     raw->setChecked(view->raw_shown());
     robust->setChecked(view->robust());
   });
-  connect(loss, &ChartPanel::log_y_changed, log_y, &QAction::setChecked);
+  for (ChartPanel* panel : charts_->panels())
+    connect(panel, &ChartPanel::log_y_changed, log_y, [this, log_y] { log_y->setChecked(charts_->log_y()); });
+  actions.add_gap(chart);
+  const QString axis = tr("&Chart|&X axis"), place = tr("&Chart|&Panels");
+  for (const XKind kind : x_kinds)
+    actions.add(QStringLiteral("chart.x_") + x_word(kind), axis, x_name(kind), {},
+                here([view, kind] { view->set_x_kind(kind); }));
+  for (const auto& [name, layout] : MonitorCharts::perspectives())
+    actions.add(QStringLiteral("chart.layout_") + name.toLower(), place, tr("Arrange: %1").arg(name), {},
+                here([this, layout = layout] { charts_->grid()->set_layout(layout); }));
+  for (PanelFrame* panel : charts_->grid()->panels())
+    actions.add(QStringLiteral("chart.panel_") + panel->id(), place, tr("Show %1").arg(panel->title()), {},
+                here([this, id = panel->id()] { charts_->grid()->show_panel(id); }));
   actions.add_gap(chart);
   add("chart.first_non_finite", chart, tr("&Go to the first non-finite value"), "Ctrl+G",
       [this] { go_to_first_non_finite(); });
@@ -66,7 +79,7 @@ void MonitorPage::show_run(const RunId& run, std::optional<std::int64_t> step) {
   show_me();
   runs_->set_shown(run, true);
   select(run);
-  if (step && *step > 0) charts_->panels().front()->chart()->go_to(static_cast<double>(*step));
+  if (step && *step > 0) charts_->go_to_step(static_cast<double>(*step));
 }
 
 }  // namespace stacklab::ui

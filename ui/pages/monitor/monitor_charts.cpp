@@ -1,6 +1,6 @@
 #include "ui/pages/monitor/monitor_charts.h"
 
-#include <QGridLayout>
+#include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -29,6 +29,11 @@ std::vector<ReferenceLine> references(const RunInfo& run) {
   return lines;
 }
 
+constexpr std::size_t most_worst_heads = 5;
+
+// FLOPs of a token as the name of the axis says; 0: the run has not told its size yet.
+double flops_per_token(const RunInfo& run) { return 6 * fact_of(run.summary, "parameters").value_or(0); }
+
 }  // namespace
 
 std::vector<MonitorCharts::Plan> MonitorCharts::plans() {
@@ -36,41 +41,111 @@ std::vector<MonitorCharts::Plan> MonitorCharts::plans() {
   return {
       {{QStringLiteral("loss"), tr("Loss"), tr("nats per token"), ValueFormat::fixed3, false},
        {{name(metric::loss), tr("train"), false}, {name(metric::val_loss), tr("val"), true}}},
-      {{QStringLiteral("learning-rate"), tr("Learning rate"), tr("AdamW"), ValueFormat::scientific, false},
-       {{name(metric::adam_lr), tr("adamw"), false, false}}},
+      {{QStringLiteral("learning-rate"), tr("Learning rate"), tr("of each update"), ValueFormat::scientific, false},
+       {{name(metric::muon_lr), tr("muon"), false, false}, {name(metric::adam_lr), tr("adamw"), false, false}}},
       {{QStringLiteral("gradient-norm"), tr("Gradient norm"), tr("before clipping"), ValueFormat::fixed2, true},
        {{name(metric::grad_norm), tr("norm"), false}}},
+      {{QStringLiteral("update-norm"), tr("Update norm"), tr("of all parameters"), ValueFormat::fixed3, false},
+       {{name(metric::update_norm), tr("norm"), false}}},
       {{QStringLiteral("tokens-per-second"), tr("Tokens per second"), tr("whole steps"), ValueFormat::compact, false},
        {{name(metric::tokens_per_second), tr("tok/s"), false}}},
+      {{QStringLiteral("utilisation"), tr("Utilisation"), tr("of this computer's matrix products"),
+        ValueFormat::percent, false},
+       {{name(metric::hfu), tr("HFU"), false},
+        {name(metric::mfu_attention), tr("MFU attn"), false},
+        {name(metric::mfu_6nd), tr("MFU 6ND"), false}}},
+      {{QStringLiteral("memory"), tr("Memory"), tr("of the process"), ValueFormat::bytes, false},
+       {{name(metric::process_bytes), tr("resident"), false, false}}},
+      {{QStringLiteral("largest-logit"), tr("Largest logit"), tr("of all heads, each step"), ValueFormat::fixed2,
+        false},
+       {{name(metric::max_logit), tr("largest"), false}}},
   };
 }
 
-MonitorCharts::MonitorCharts(WorkspaceLink* link, QWidget* parent) : QWidget(parent), link_(link), plans_(plans()) {
+std::vector<std::pair<QString, PanelLayout>> MonitorCharts::perspectives() {
+  using Row = PanelLayout::Row;
+  const auto one = [](const char* id, double width = 1) {
+    return PanelLayout::Column{width, {{QLatin1String(id), 1}}};
+  };
+  const PanelLayout pretraining{
+      {Row{1.7, {one("loss", 1.9), {1, {{QStringLiteral("learning-rate"), 1}, {QStringLiteral("gradient-norm"), 1}}}}},
+       Row{1.15, {one("max-logit", 1.9), one("worst-heads")}},
+       Row{1, {one("update-norm"), one("tokens-per-second"), one("utilisation"), one("memory")}}}};
+  const PanelLayout stability{
+      {Row{1.4, {one("loss", 1.6), {1, {{QStringLiteral("worst-heads"), 1}, {QStringLiteral("gradient-norm"), 1}}}}},
+       Row{1,
+           {one("max-logit", 1.6), {1, {{QStringLiteral("largest-logit"), 1}, {QStringLiteral("update-norm"), 1}}}}}}};
+  return {{tr("Pretraining"), pretraining}, {tr("Stability"), stability}};
+}
+
+MonitorCharts::MonitorCharts(WorkspaceLink* link, QWidget* parent)
+    : QWidget(parent), link_(link), plans_(plans()), rank_timer_(300, [this] { rank_heads(); }) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(8);
-  auto* small = new QHBoxLayout;
-  small->setSpacing(8);
-  for (const Plan& plan : plans_) {
-    auto* panel = new ChartPanel(plan.setup, &view_, this);
-    panels_.push_back(panel);
+  grid_ = new PanelGrid(this);
+  column->addWidget(grid_);
+  for (const Plan& plan : plans_) panels_.push_back(new ChartPanel(plan.setup, &view_));
+  heads_panel_ = new ChartPanel(
+      {QStringLiteral("worst-heads"), tr("Worst five heads"), tr("layer.head"), ValueFormat::fixed2, false}, &view_);
+  panels_.push_back(heads_panel_);
+  heat_ = new HeatPanel;
+  for (ChartPanel* panel : panels_) {
+    grid_->add_panel(panel);
     connect(panel->chart(), &CurveChart::facts_changed, this, &MonitorCharts::facts_changed);
-    if (panels_.size() == 1)
-      column->addWidget(panel, 8);
-    else {
-      // Equal shares, whatever the headers would like.
-      panel->setMinimumWidth(160);
-      panel->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Expanding);
-      small->addWidget(panel, 1);
-    }
   }
-  column->addLayout(small, 5);
+  grid_->add_panel(heat_);
+  grid_->set_layout(perspectives().front().second);
+  connect(grid_, &PanelGrid::layout_changed, this, &MonitorCharts::panels_changed);
+  connect(heat_, &HeatPanel::head_chosen, this, &MonitorCharts::choose_head);
+  connect(&view_, &SharedView::crosshair_changed, this, [this] {
+    const auto x = view_.crosshair();
+    heat_->set_cursor_step(x ? std::optional(step_of_x(*x)) : std::nullopt);
+  });
+}
+
+void MonitorCharts::place_on_axis(Curve& curve, const RunInfo& run, const Hold& hold) const {
+  switch (view_.x_kind()) {
+    case XKind::step:
+      return;
+    case XKind::tokens:
+      curve.axis = hold({run.summary.id, tokens_series});
+      return;
+    case XKind::flops:
+      curve.axis = hold({run.summary.id, tokens_series});
+      curve.axis_scale = flops_per_token(run);
+      // Without a size no step has its place.
+      if (curve.axis_scale <= 0) curve.axis = std::make_shared<Series>();
+      return;
+    case XKind::clock:
+      curve.axis = hold({run.summary.id, clock_series});
+      return;
+    case XKind::process:
+      curve.axis = hold({run.summary.id, seconds_series});
+      return;
+  }
+}
+
+Curve MonitorCharts::curve_of(const RunInfo& run, const std::string& metric, const QString& name,
+                              const Hold& hold) const {
+  const SeriesKey key{run.summary.id, metric};
+  Curve curve;
+  curve.id = text(run.summary.id + "/" + metric);
+  curve.group_id = text(run.summary.id);
+  curve.group = text(run.summary.name);
+  curve.name = name;
+  curve.metric = text(metric);
+  curve.number = run.summary.number;
+  curve.tokens_per_step = tokens_per_step(run);
+  curve.series = hold(key);
+  curve.seconds = hold({run.summary.id, seconds_series});
+  place_on_axis(curve, run, hold);
+  return curve;
 }
 
 void MonitorCharts::set_runs(const std::vector<const RunInfo*>& runs, const RunInfo* selected) {
   std::map<SeriesKey, Held> next;
   std::vector<SeriesKey> keys;
-  const auto hold = [&](const SeriesKey& key) {
+  const Hold hold = [&](const SeriesKey& key) {
     if (const auto known = next.find(key); known != next.end()) return known->second.series;
     const auto before = held_.find(key);
     Held held = before != held_.end() ? before->second : Held{std::make_shared<Series>(), false};
@@ -78,40 +153,146 @@ void MonitorCharts::set_runs(const std::vector<const RunInfo*>& runs, const RunI
     keys.push_back(key);
     return held.series;
   };
-  for (std::size_t i = 0; i < panels_.size(); ++i) {
+  for (std::size_t i = 0; i < plans_.size(); ++i) {
     std::vector<Curve> curves;
-    for (const RunInfo* run : runs) {
-      const std::shared_ptr<Series> seconds = hold({run->summary.id, seconds_series});
-      for (const Source& source : plans_[i].sources) {
-        const SeriesKey key{run->summary.id, source.metric};
-        Curve curve;
-        curve.id = text(run->summary.id + "/" + source.metric);
-        curve.group_id = text(run->summary.id);
-        curve.group = text(run->summary.name);
-        curve.name = source.name;
-        curve.metric = text(source.metric);
-        curve.number = run->summary.number;
-        curve.points = source.points;
-        curve.smooth = source.smooth;
-        curve.focused = selected && selected->summary.id == run->summary.id;
-        curve.tokens_per_step = tokens_per_step(*run);
-        curve.series = hold(key);
-        curve.seconds = seconds;
-        curves.push_back(std::move(curve));
-      }
-    }
+    if (grid_->shows(plans_[i].setup.id))
+      for (const RunInfo* run : runs)
+        for (const Source& source : plans_[i].sources) {
+          Curve curve = curve_of(*run, source.metric, source.name, hold);
+          curve.points = source.points;
+          curve.smooth = source.smooth;
+          curve.focused = selected && selected->summary.id == run->summary.id;
+          curves.push_back(std::move(curve));
+        }
     panels_[i]->chart()->set_curves(std::move(curves));
+  }
+  hold_heads(selected, hold);
+  QStringList captions;
+  for (const RunInfo* run : runs) captions << tr("%1, config %2").arg(text(run->summary.name), text(run->summary.id));
+  for (PanelFrame* panel : grid_->panels())
+    panel->set_caption(
+        panel == heat_ || panel == heads_panel_
+            ? selected ? tr("%1, config %2").arg(text(selected->summary.name), text(selected->summary.id)) : QString()
+            : captions.join(QStringLiteral(" · ")));
+  axis_.reset();
+  if (selected) {
+    Curve probe;
+    place_on_axis(probe, *selected, hold);
+    axis_ = probe.axis;
+    axis_scale_ = probe.axis_scale;
+    for (const auto& [key, held] : next)
+      if (held.series == axis_) axis_key_ = key;
   }
   held_ = std::move(next);
   link_->follow(keys);
   update_facts(runs, selected);
+  map_events();
+}
+
+void MonitorCharts::hold_heads(const RunInfo* selected, const Hold& hold) {
+  const bool wanted = grid_->shows(heat_->id()) || grid_->shows(heads_panel_->id());
+  HeadSeries heads;
+  head_keys_.clear();
+  if (selected && wanted && selected->config.n_layers > 0 && selected->config.n_heads > 0 &&
+      selected->config.n_layers * selected->config.n_heads <= 4096) {
+    heads.layers = static_cast<int>(selected->config.n_layers);
+    heads.heads = static_cast<int>(selected->config.n_heads);
+    heads.limit = selected->config.qk_clip;
+    heads.run = text(selected->summary.name);
+    for (int layer = 0; layer < heads.layers; ++layer) {
+      heads.unpositioned.push_back(selected->config.nope_every > 0 && (layer + 1) % selected->config.nope_every == 0);
+      for (int head = 0; head < heads.heads; ++head) {
+        const SeriesKey key{selected->summary.id, metric::max_logit_of(layer, head)};
+        heads.series.push_back(hold(key));
+        head_keys_.insert(key);
+      }
+    }
+    head_curve_ = curve_of(*selected, metric::max_logit_of(0, 0), {}, hold);
+    head_curve_.smooth = false;
+  }
+  const RunId of = selected ? selected->summary.id : RunId();
+  if (of != heads_of_) {
+    heads_of_ = of;
+    chosen_head_.reset();
+    heat_->set_selected(std::nullopt);
+  }
+  heads_ = std::move(heads);
+  heat_->set_heads(heads_);
+  rank_heads();
+}
+
+void MonitorCharts::rank_heads() {
+  std::vector<std::pair<double, std::pair<int, int>>> all;
+  for (int layer = 0; layer < heads_.layers; ++layer)
+    for (int head = 0; head < heads_.heads; ++head) {
+      const Column& ys = heads_.of(layer, head).ys();
+      if (ys.empty()) continue;
+      const Extremes extremes = ys.extremes(0, ys.size());
+      // What is not a number any more is the worst.
+      const double most = !ys.non_finite().empty()   ? std::numeric_limits<double>::infinity()
+                          : extremes.max == no_index ? 0
+                                                     : ys[extremes.max];
+      all.push_back({most, {layer, head}});
+    }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::pair<int, int>> worst;
+  for (const auto& [most, head] : all)
+    if (worst.size() < most_worst_heads) worst.push_back(head);
+  if (chosen_head_) {
+    const std::pair<int, int> chosen{chosen_head_->x(), chosen_head_->y()};
+    if (std::find(worst.begin(), worst.end(), chosen) == worst.end()) worst.push_back(chosen);
+  }
+  const QPoint front = chosen_head_    ? *chosen_head_
+                       : worst.empty() ? QPoint(-1, -1)
+                                       : QPoint(worst.front().first, worst.front().second);
+  std::vector<Curve> curves;
+  for (const auto& [layer, head] : worst) {
+    Curve curve = head_curve_;
+    const std::string metric = metric::max_logit_of(layer, head);
+    curve.id += text("/" + metric);
+    curve.metric = text(metric);
+    curve.name = QStringLiteral("L%1.H%2").arg(layer).arg(head);
+    curve.focused = QPoint(layer, head) == front;
+    curve.muted = !curve.focused;
+    curve.series = heads_.series[static_cast<std::size_t>(layer * heads_.heads + head)];
+    curves.push_back(std::move(curve));
+  }
+  heads_panel_->chart()->set_curves(std::move(curves));
+}
+
+void MonitorCharts::choose_head(int layer, int head) {
+  chosen_head_ = QPoint(layer, head);
+  heat_->set_selected(chosen_head_);
+  if (!grid_->shows(heads_panel_->id())) grid_->show_panel(heads_panel_->id());
+  rank_heads();
 }
 
 void MonitorCharts::update_facts(const std::vector<const RunInfo*>& runs, const RunInfo* selected) {
   double end = 0;
-  for (const RunInfo* run : runs) end = std::max(end, static_cast<double>(run->summary.total_steps));
+  for (const RunInfo* run : runs) {
+    const auto steps = static_cast<double>(run->summary.total_steps);
+    const XKind kind = view_.x_kind();
+    if (kind == XKind::step) end = std::max(end, steps);
+    if (kind == XKind::tokens) end = std::max(end, steps * tokens_per_step(*run));
+    if (kind == XKind::flops) end = std::max(end, steps * tokens_per_step(*run) * flops_per_token(*run));
+  }
   for (ChartPanel* panel : panels_) panel->chart()->set_expected_end(end);
-  panels_.front()->chart()->set_reference_lines(selected ? references(*selected) : std::vector<ReferenceLine>());
+  const auto lines = [this](const char* id, std::vector<ReferenceLine> of) {
+    panel(QLatin1String(id))->chart()->set_reference_lines(std::move(of));
+  };
+  lines("loss", selected ? references(*selected) : std::vector<ReferenceLine>());
+  std::vector<ReferenceLine> clip, logit, planned;
+  if (selected && selected->config.grad_clip > 0)
+    clip.push_back({selected->config.grad_clip, tr("clip %1").arg(format_fixed(selected->config.grad_clip, 1))});
+  if (selected && selected->config.qk_clip > 0)
+    logit.push_back({selected->config.qk_clip, tr("clip %1").arg(format_fixed(selected->config.qk_clip, 0)), true});
+  if (selected && selected->summary.plan_bytes > 0)
+    planned.push_back({static_cast<double>(selected->summary.plan_bytes),
+                       tr("planned for training %1").arg(format_bytes(selected->summary.plan_bytes))});
+  lines("gradient-norm", clip);
+  lines("largest-logit", logit);
+  lines("worst-heads", logit);
+  lines("memory", planned);
 }
 
 void MonitorCharts::take(const SeriesChunkPtr& chunk) {
@@ -120,18 +301,59 @@ void MonitorCharts::take(const SeriesChunkPtr& chunk) {
   if (chunk->restart) held->second.series->clear();
   held->second.series->append(chunk->steps, chunk->values);
   held->second.complete = chunk->complete;
-  for (std::size_t i = 0; i < panels_.size(); ++i)
+  if (chunk->steps.empty() && !chunk->restart) return;
+  if (chunk->key.metric.starts_with('@')) {
+    // Where points lie has changed.
+    if (view_.x_kind() != XKind::step)
+      for (ChartPanel* panel : panels_) panel->chart()->mark_dirty();
+    if (axis_ && chunk->key == axis_key_) map_events();
+    return;
+  }
+  if (head_keys_.contains(chunk->key)) {
+    heat_->refresh();
+    rank_timer_.request();
+    return;
+  }
+  for (std::size_t i = 0; i < plans_.size(); ++i)
     for (const Source& source : plans_[i].sources)
       if (source.metric == chunk->key.metric) panels_[i]->chart()->mark_dirty();
 }
 
+double MonitorCharts::x_of_step(double step) const { return axis_ ? x_at_step(*axis_, step) * axis_scale_ : step; }
+
+double MonitorCharts::step_of_x(double x) const {
+  if (!axis_ || axis_->empty()) return x;
+  const auto ys = axis_->ys().values();
+  return axis_->xs()[nearest_index(ys, x / axis_scale_)];
+}
+
+void MonitorCharts::go_to_step(double step) {
+  for (ChartPanel* panel : panels_)
+    if (panel->isVisible()) return panel->chart()->go_to(x_of_step(step));
+  panels_.front()->chart()->go_to(x_of_step(step));
+}
+
+void MonitorCharts::set_log_y(bool log) {
+  for (ChartPanel* panel : panels_) panel->set_log_y(log);
+}
+
+bool MonitorCharts::log_y() const {
+  return std::all_of(panels_.begin(), panels_.end(), [](const ChartPanel* p) { return p->chart()->log_y(); });
+}
+
 void MonitorCharts::set_events(const std::vector<RunEventRow>& rows) {
+  events_ = rows;
+  map_events();
+}
+
+void MonitorCharts::map_events() {
   std::vector<EventMark> all, loud;
-  for (const RunEventRow& row : rows) {
+  for (const RunEventRow& row : events_) {
     const EventLook look = look_of(row.event.kind);
     // What comes often is a small sign at the top of the loss; what went wrong is a line through all panels.
     const bool quiet = row.event.kind == RunEvent::Kind::info || row.event.kind == RunEvent::Kind::checkpoint;
-    all.push_back({static_cast<double>(row.event.step), look.glyph, look.color, text(row.event.text), !quiet});
+    all.push_back(
+        {x_of_step(static_cast<double>(row.event.step)), look.glyph, look.color, text(row.event.text), !quiet});
     if (!quiet) loud.push_back(all.back());
   }
   for (ChartPanel* panel : panels_) panel->chart()->set_events(panel == panels_.front() ? all : loud);
@@ -139,6 +361,8 @@ void MonitorCharts::set_events(const std::vector<RunEventRow>& rows) {
 
 void MonitorCharts::set_empty_texts(const QString& loss, const QString& others) {
   for (ChartPanel* panel : panels_) panel->chart()->set_empty_text(panel == panels_.front() ? loss : others);
+  heads_panel_->chart()->set_empty_text(tr("Heads are looked at with each evaluation."));
+  heat_->set_empty_text(tr("Heads are looked at with each evaluation; this run has had none yet."));
 }
 
 ChartPanel* MonitorCharts::panel(const QString& id) const {
@@ -185,7 +409,8 @@ std::optional<std::pair<double, QString>> MonitorCharts::first_non_finite() cons
 bool MonitorCharts::settled() const {
   return std::all_of(held_.begin(), held_.end(), [](const auto& h) { return h.second.complete; }) &&
          std::none_of(panels_.begin(), panels_.end(),
-                      [](const ChartPanel* p) { return p->chart()->refresh_pending(); });
+                      [](const ChartPanel* p) { return p->isVisible() && p->chart()->refresh_pending(); }) &&
+         !rank_timer_.pending();
 }
 
 }  // namespace stacklab::ui

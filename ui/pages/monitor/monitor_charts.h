@@ -4,9 +4,13 @@
 #include <QWidget>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "ui/models/workspace_link.h"
+#include "ui/pages/monitor/heat_panel.h"
+#include "ui/pages/monitor/panel_grid.h"
 #include "ui/plots/chart_panel.h"
 #include "ui/plots/shared_view.h"
 
@@ -18,26 +22,39 @@ class MonitorCharts : public QWidget {
   explicit MonitorCharts(WorkspaceLink* link, QWidget* parent = nullptr);
 
   SharedView* view() { return &view_; }
-  // The runs on show, in the order of the list. Asks the link for their series.
+  PanelGrid* grid() const { return grid_; }
+  // The runs on show, in the order of the list. Asks the link for the series of the panels that are shown.
   void set_runs(const std::vector<const RunInfo*>& runs, const RunInfo* selected);
   // What a run knows of itself grows while it trains: reference lines of the selected one, length of the axis.
   void update_facts(const std::vector<const RunInfo*>& runs, const RunInfo* selected);
   void take(const SeriesChunkPtr& chunk);
   void set_events(const std::vector<RunEventRow>& rows);
   void set_empty_texts(const QString& loss, const QString& others);
+  // Brings a step of the selected run before the eyes, whatever the axis counts.
+  void go_to_step(double step);
+  void choose_head(int layer, int head);
+  std::optional<QPoint> chosen_head() const { return chosen_head_; }
+  void set_log_y(bool log);  // of all panels of curves
+  bool log_y() const;        // all of them
 
-  ChartPanel* panel(const QString& id) const;
+  // Curves; first the loss.
   const std::vector<ChartPanel*>& panels() const { return panels_; }
+  ChartPanel* panel(const QString& id) const;
+  HeatPanel* heat() const { return heat_; }
   // Mean of the last finite values of a metric that have been read; NaN if there are none.
   double recent(const RunId& run, std::string_view metric, std::size_t last) const;
   std::size_t raw_points() const;
   std::size_t drawn_points() const;
-  std::optional<std::pair<double, QString>> first_non_finite() const;  // step, panel's id
+  std::optional<std::pair<double, QString>> first_non_finite() const;  // x, panel's id
   // Everything asked for has been read and drawn.
   bool settled() const;
 
+  // "Pretraining" and "Stability", as they come.
+  static std::vector<std::pair<QString, PanelLayout>> perspectives();
+
  signals:
   void facts_changed();
+  void panels_changed();  // others are shown: their series are to be asked for
 
  private:
   struct Held {
@@ -54,12 +71,33 @@ class MonitorCharts : public QWidget {
     std::vector<Source> sources;
   };
   static std::vector<Plan> plans();
+  using Hold = std::function<std::shared_ptr<Series>(const SeriesKey&)>;
+  void place_on_axis(Curve& curve, const RunInfo& run, const Hold& hold) const;
+  Curve curve_of(const RunInfo& run, const std::string& metric, const QString& name, const Hold& hold) const;
+  void hold_heads(const RunInfo* selected, const Hold& hold);
+  void rank_heads();
+  void map_events();
+  double x_of_step(double step) const;
+  double step_of_x(double x) const;
 
   WorkspaceLink* link_;
   SharedView view_;
+  PanelGrid* grid_;
+  HeatPanel* heat_;
+  ChartPanel* heads_panel_;
   std::vector<Plan> plans_;
-  std::vector<ChartPanel*> panels_;
+  std::vector<ChartPanel*> panels_;  // as plans_, then the worst heads
   std::map<SeriesKey, Held> held_;
+  std::set<SeriesKey> head_keys_;
+  HeadSeries heads_;
+  Curve head_curve_;  // what the curves of heads have in common
+  std::optional<QPoint> chosen_head_;
+  RunId heads_of_;
+  std::shared_ptr<const Series> axis_;  // of the selected run; null: steps
+  double axis_scale_ = 1;
+  SeriesKey axis_key_;
+  std::vector<RunEventRow> events_;
+  CoalescingTimer rank_timer_;
 };
 
 }  // namespace stacklab::ui

@@ -1,5 +1,6 @@
 // How the monitor page is put together.
 #include <QCheckBox>
+#include <QComboBox>
 #include <QFileDialog>
 #include <QMenu>
 #include <QSlider>
@@ -76,9 +77,14 @@ MonitorPage::MonitorPage(WorkspaceLink* link, QUndoStack* undo, QWidget* parent)
   connect(inspector_, &Inspector::stop_requested, this, &MonitorPage::stop_selected);
   connect(inspector_, &Inspector::resume_requested, this, &MonitorPage::resume_selected);
   connect(inspector_, &Inspector::event_chosen, this,
-          [this](qint64 step) { charts_->panels().front()->chart()->go_to(static_cast<double>(step)); });
-  for (ChartPanel* panel : charts_->panels())
-    connect(panel, &ChartPanel::saved, this, [this](const QString& path, const QString& error) {
+          [this](qint64 step) { charts_->go_to_step(static_cast<double>(step)); });
+  connect(charts_, &MonitorCharts::panels_changed, this, [this] {
+    curves_signature_.clear();
+    if (snapshot_) update_curves();
+    emit state_changed();
+  });
+  for (PanelFrame* panel : charts_->grid()->panels())
+    connect(panel, &PanelFrame::saved, this, [this](const QString& path, const QString& error) {
       emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
     });
   const auto heights = [this] {
@@ -114,7 +120,7 @@ void MonitorPage::build_header() {
   connect(export_, &QPushButton::clicked, this, [this] {
     auto* menu = new QMenu(this);
     menu->setAttribute(Qt::WA_DeleteOnClose);
-    menu->addAction(tr("Panels as picture (PNG)…"), this, &MonitorPage::ask_export_picture);
+    menu->addAction(tr("Panels as picture…"), this, &MonitorPage::ask_export_picture);
     menu->addAction(tr("Visible values of all panels (CSV)…"), this, &MonitorPage::ask_export_values);
     menu->popup(export_->mapToGlobal(QPoint(0, export_->height())));
   });
@@ -132,7 +138,16 @@ void MonitorPage::build_tools() {
   forward_ = tool(QStringLiteral("go-next"), tr("Forward to the next view"), tools_);
   auto* fit = tool(QStringLiteral("zoom-fit-best"), tr("Show everything"), tools_);
   log_x_ = toggle(tr("log x"), tr("Logarithmic x axis"), tools_);
-  log_y_ = toggle(tr("log y"), tr("Logarithmic y axis of the loss"), tools_);
+  log_y_ = toggle(tr("log y"), tr("Logarithmic y axes"), tools_);
+  x_kind_ = new QComboBox(tools_);
+  x_kind_->setAccessibleName(tr("X axis"));
+  x_kind_->setToolTip(tr("What the x axis of all panels counts"));
+  for (const XKind kind : x_kinds) x_kind_->addItem(x_name(kind));
+  layout_ = new QComboBox(tools_);
+  layout_->setAccessibleName(tr("Layout of the panels"));
+  layout_->setToolTip(tr("An arrangement of panels; what you change of it is kept"));
+  for (const auto& [name, layout] : MonitorCharts::perspectives()) layout_->addItem(name);
+  add_panel_ = make_button(tr("Add panel"), QStringLiteral("list-add"), tools_);
   auto* label = new TextLabel(TextRole::body, Token::text2, false, tools_);
   label->set_full_text(tr("Smoothing"));
   smoothing_ = new QSlider(Qt::Horizontal, tools_);
@@ -151,6 +166,7 @@ void MonitorPage::build_tools() {
   for (QCheckBox* box : {raw_, robust_}) box->setAccessibleName(box->text());
   for (QWidget* widget : std::initializer_list<QWidget*>{back_, forward_, fit}) row->addWidget(widget);
   row->addSpacing(6);
+  row->addWidget(x_kind_);
   row->addWidget(log_x_);
   row->addWidget(log_y_);
   row->addSpacing(8);
@@ -159,12 +175,17 @@ void MonitorPage::build_tools() {
   row->addWidget(raw_);
   row->addWidget(robust_);
   row->addStretch();
+  row->addWidget(layout_);
+  row->addWidget(add_panel_);
+  build_layout_choice();
 
   connect(back_, &QToolButton::clicked, view, &SharedView::back);
   connect(forward_, &QToolButton::clicked, view, &SharedView::forward);
   connect(fit, &QToolButton::clicked, view, &SharedView::reset);
   connect(log_x_, &QToolButton::toggled, view, &SharedView::set_log_x);
-  connect(log_y_, &QToolButton::toggled, this, [this](bool on) { charts_->panels().front()->set_log_y(on); });
+  connect(log_y_, &QToolButton::toggled, this, [this](bool on) {
+    if (on != charts_->log_y()) charts_->set_log_y(on);
+  });
   connect(smoothing_, &QSlider::valueChanged, view, [view](int value) { view->set_smoothing(value / 100.0); });
   connect(raw_, &QCheckBox::toggled, view, &SharedView::set_raw_shown);
   connect(robust_, &QCheckBox::toggled, view, &SharedView::set_robust);
@@ -175,11 +196,75 @@ void MonitorPage::build_tools() {
     robust_->setChecked(view->robust());
     raw_->setChecked(view->raw_shown());
     log_x_->setChecked(view->log_x());
-    log_y_->setChecked(charts_->panels().front()->chart()->log_y());
+    log_y_->setChecked(charts_->log_y());
+    x_kind_->setCurrentIndex(static_cast<int>(view->x_kind()));
+    if (view->x_kind() != curves_kind_) {
+      curves_kind_ = view->x_kind();
+      curves_signature_.clear();
+      if (snapshot_) update_curves();
+    }
+    emit state_changed();
   };
   follow();
   connect(view, &SharedView::changed, this, follow);
-  connect(charts_->panels().front(), &ChartPanel::log_y_changed, this, follow);
+  connect(x_kind_, &QComboBox::currentIndexChanged, view, [view](int i) { view->set_x_kind(x_kinds[i]); });
+  for (ChartPanel* panel : charts_->panels()) connect(panel, &ChartPanel::log_y_changed, this, follow);
+}
+
+void MonitorPage::build_layout_choice() {
+  const auto name_it = [this] {
+    const auto known = MonitorCharts::perspectives();
+    const auto same = std::find_if(known.begin(), known.end(),
+                                   [this](const auto& p) { return p.second == charts_->grid()->layout(); });
+    const QSignalBlocker blocker(layout_);
+    // What the user has made of it has no name of its own.
+    while (layout_->count() > static_cast<int>(known.size())) layout_->removeItem(layout_->count() - 1);
+    if (same == known.end()) layout_->addItem(tr("Own"));
+    layout_->setCurrentIndex(static_cast<int>(same - known.begin()));
+    add_panel_->setEnabled(charts_->grid()->layout().panels().size() < charts_->grid()->ids().size());
+    add_panel_->setToolTip(add_panel_->isEnabled() ? tr("Panels that are not shown") : tr("All panels are shown."));
+  };
+  name_it();
+  connect(charts_->grid(), &PanelGrid::layout_changed, this, name_it);
+  connect(layout_, &QComboBox::activated, this, [this](int i) {
+    const auto known = MonitorCharts::perspectives();
+    if (i < static_cast<int>(known.size())) charts_->grid()->set_layout(known[static_cast<std::size_t>(i)].second);
+  });
+  connect(add_panel_, &QPushButton::clicked, this, [this] {
+    auto* menu = new QMenu(this);
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    for (PanelFrame* panel : charts_->grid()->panels())
+      if (!charts_->grid()->shows(panel->id()))
+        menu->addAction(panel->title(), this, [this, id = panel->id()] { charts_->grid()->show_panel(id); });
+    menu->popup(add_panel_->mapToGlobal(QPoint(0, add_panel_->height())));
+  });
+}
+
+QJsonObject MonitorPage::state() const {
+  const SharedView* view = charts_->view();
+  QJsonObject log_y;
+  for (const ChartPanel* panel : charts_->panels()) log_y[panel->id()] = panel->chart()->log_y();
+  return {{"version", state_version},
+          {"layout", charts_->grid()->layout().to_json()},
+          {"x", x_word(view->x_kind())},
+          {"log_x", view->log_x()},
+          {"raw", view->raw_shown()},
+          {"robust", view->robust()},
+          {"log_y", log_y}};
+}
+
+void MonitorPage::restore(const QJsonObject& state) {
+  if (state["version"].toInt() != state_version) return;
+  SharedView* view = charts_->view();
+  view->set_x_kind(x_kind_from_word(state["x"].toString()));
+  view->set_log_x(state["log_x"].toBool());
+  view->set_raw_shown(state["raw"].toBool(true));
+  view->set_robust(state["robust"].toBool());
+  const QJsonObject log_y = state["log_y"].toObject();
+  for (ChartPanel* panel : charts_->panels())
+    if (log_y.contains(panel->id())) panel->set_log_y(log_y[panel->id()].toBool());
+  const PanelLayout layout = PanelLayout::from_json(state["layout"].toArray(), charts_->grid()->ids());
+  if (!layout.rows.empty()) charts_->grid()->set_layout(layout);
 }
 
 void MonitorPage::build_content() {
@@ -263,7 +348,8 @@ void MonitorPage::build_content() {
 void MonitorPage::export_values(const QString& path) {
   std::vector<CurveExtract> curves;
   for (ChartPanel* panel : charts_->panels())
-    for (CurveExtract& curve : extract(*panel->chart())) curves.push_back(std::move(curve));
+    if (panel->isVisible())
+      for (CurveExtract& curve : extract(*panel->chart())) curves.push_back(std::move(curve));
   save_values_later(this, std::move(curves), path, [this, path](const QString& error) {
     emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
   });
@@ -280,18 +366,25 @@ void MonitorPage::ask_export_values() {
   dialog->open();
 }
 
+void MonitorPage::export_picture(const QString& path) {
+  QStringList captions;
+  for (const RunInfo* run : runs_->shown_runs())
+    captions
+        << tr("%1, config %2").arg(QString::fromStdString(run->summary.name), QString::fromStdString(run->summary.id));
+  save_widget_later(this, *charts_, captions.join(QStringLiteral(" · ")), path, [this, path](const QString& error) {
+    emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
+  });
+}
+
 void MonitorPage::ask_export_picture() {
   auto* dialog =
       new QFileDialog(window(), tr("Save picture"), QStandardPaths::writableLocation(QStandardPaths::PicturesLocation));
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setAcceptMode(QFileDialog::AcceptSave);
+  dialog->setNameFilters({QStringLiteral("PNG (*.png)"), QStringLiteral("SVG (*.svg)"), QStringLiteral("PDF (*.pdf)")});
   dialog->setDefaultSuffix(QStringLiteral("png"));
   dialog->selectFile(QStringLiteral("monitor.png"));
-  connect(dialog, &QFileDialog::fileSelected, this, [this](const QString& path) {
-    save_picture_later(this, charts_->grab().toImage(), path, [this, path](const QString& error) {
-      emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
-    });
-  });
+  connect(dialog, &QFileDialog::fileSelected, this, &MonitorPage::export_picture);
   dialog->open();
 }
 

@@ -12,6 +12,7 @@
 #include "ui/pages/monitor/run_list_view.h"
 
 class QCheckBox;
+class QComboBox;
 class QSlider;
 class QStackedLayout;
 class QToolButton;
@@ -60,11 +61,18 @@ class MonitorPage : public Page {
   bool can_stop() const { return inspector_->stop_button()->isEnabled(); }
   bool can_resume() const { return inspector_->resume_button()->isEnabled(); }
   void go_to_first_non_finite();
-  void export_values(const QString& path);
+  void export_values(const QString& path);   // what the shown panels show, as CSV
+  void export_picture(const QString& path);  // of all panels, as PNG, SVG or PDF by its ending
   void ask_export_values();
   void ask_export_picture();
 
+  // What is kept between starts: panels, axes, smoothing's companions.
+  static constexpr int state_version = 1;
+  QJsonObject state() const;
+  void restore(const QJsonObject& state);
+
  signals:
+  void state_changed();
   void start_requested();
   void introduction_closed();
   // While the first run is explained.
@@ -75,6 +83,7 @@ class MonitorPage : public Page {
  private:
   void build_header();
   void build_tools();
+  void build_layout_choice();
   void build_content();
   void take_snapshot(const WorkspaceSnapshotPtr& snapshot);
   void take_events(const EventsChunkPtr& events);
@@ -100,6 +109,9 @@ class MonitorPage : public Page {
   QPushButton *first_non_finite_ = nullptr, *export_ = nullptr;
   QToolButton *back_ = nullptr, *forward_ = nullptr, *log_x_ = nullptr, *log_y_ = nullptr;
   QSlider* smoothing_ = nullptr;
+  QComboBox *x_kind_ = nullptr, *layout_ = nullptr;
+  QPushButton* add_panel_ = nullptr;
+  XKind curves_kind_ = XKind::step;
   QCheckBox *raw_ = nullptr, *robust_ = nullptr;
   JourneyStrip* strip_ = nullptr;
   QFrame* failure_ = nullptr;

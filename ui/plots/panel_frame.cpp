@@ -1,0 +1,144 @@
+#include "ui/plots/panel_frame.h"
+
+#include <QEvent>
+#include <QFileDialog>
+#include <QHBoxLayout>
+#include <QMenu>
+#include <QPainter>
+#include <QStandardPaths>
+
+#include "ui/plots/export.h"
+#include "ui/theme/icons.h"
+
+namespace stacklab::ui {
+
+PanelFrame::PanelFrame(const QString& id, const QString& title, QWidget* parent) : QFrame(parent), id_(id) {
+  setObjectName(QStringLiteral("panel"));
+  setAccessibleName(tr("%1 panel").arg(title));
+  column_ = new QVBoxLayout(this);
+  column_->setContentsMargins(1, 1, 1, 4);
+  column_->setSpacing(0);
+  auto* bar = new QWidget(this);
+  header_ = new QHBoxLayout(bar);
+  header_->setContentsMargins(11, 0, 4, 0);
+  header_->setSpacing(8);
+  title_ = new TextLabel(TextRole::body, Token::text, true, this);
+  title_->set_full_text(title);
+  title_->set_shrinking();
+  unit_ = new TextLabel(TextRole::secondary, Token::text3, false, this);
+  unit_->set_shrinking();
+  menu_button_ = new QToolButton(this);
+  menu_button_->setIcon(icon(QStringLiteral("view-more"), Token::text2));
+  scale_icon(menu_button_);
+  menu_button_->setAccessibleName(tr("Menu of the %1 panel").arg(title));
+  menu_button_->setToolTip(tr("Export, table, axes, place"));
+  header_->addWidget(title_);
+  header_->addWidget(unit_);
+  header_->addStretch();
+  header_->addWidget(menu_button_);
+  column_->addWidget(bar);
+  const auto relayout = [this, bar] {
+    bar->setFixedHeight(metrics().panel_header());
+    fit_title();
+  };
+  relayout();
+  connect(&look(), &Look::changed, this, relayout);
+  connect(menu_button_, &QToolButton::clicked, this,
+          [this] { open_menu(menu_button_->mapToGlobal(QPoint(0, menu_button_->height()))); });
+}
+
+void PanelFrame::set_content(QWidget* content) {
+  content_ = content;
+  auto* inset = new QHBoxLayout;
+  inset->setContentsMargins(8, 0, 4, 0);
+  inset->addWidget(content);
+  column_->addLayout(inset, 1);
+  content->installEventFilter(this);
+}
+
+QToolButton* PanelFrame::make_badge(const char* kind, const QString& icon_name) {
+  auto* badge = new QToolButton(this);
+  badge->setProperty("badge", QString::fromLatin1(kind));
+  badge->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  scale_icon(badge, 12);
+  // The size is computed from this font, the style sheet's size notwithstanding.
+  const auto restyle = [badge] { badge->setFont(look().font(TextRole::small)); };
+  restyle();
+  connect(&look(), &Look::changed, badge, restyle);
+  if (!icon_name.isEmpty()) badge->setIcon(icon(icon_name, qstrcmp(kind, "bad") == 0 ? Token::bad : Token::warn));
+  badge->hide();
+  header_->insertWidget(header_->count() - 2, badge);
+  return badge;
+}
+
+void PanelFrame::set_badge(QToolButton* badge, bool shown, const QString& text, const QString& tip) {
+  badge->setVisible(shown);
+  badge->setText(text);
+  badge->setToolTip(tip);
+  badge->setAccessibleName(text.isEmpty() ? tip : text);
+}
+
+void PanelFrame::open_menu(const QPoint& global) {
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  menu->addAction(tr("Save picture (PNG, SVG, PDF)…"), this, [this] {
+    ask_path(tr("Save picture"), {QStringLiteral("png"), QStringLiteral("svg"), QStringLiteral("pdf")},
+             [this](const QString& path) { save_picture(path); });
+  });
+  fill_menu(menu);
+  menu->addSeparator();
+  menu->addAction(tr("Move to the place before"), this, [this] { emit move_requested(-1); });
+  menu->addAction(tr("Move to the place after"), this, [this] { emit move_requested(1); });
+  menu->addAction(tr("Hide this panel"), this, &PanelFrame::hide_requested);
+  menu->popup(global);
+}
+
+void PanelFrame::ask_path(const QString& title, const QStringList& suffixes, std::function<void(const QString&)> save) {
+  auto* dialog = new QFileDialog(window(), title, QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  QStringList filters;
+  for (const QString& suffix : suffixes) filters << tr("%1 (*.%2)").arg(suffix.toUpper(), suffix);
+  dialog->setNameFilters(filters);
+  dialog->setDefaultSuffix(suffixes.front());
+  connect(dialog, &QFileDialog::filterSelected, dialog, [dialog, suffixes, filters](const QString& filter) {
+    dialog->setDefaultSuffix(suffixes.value(filters.indexOf(filter), suffixes.front()));
+  });
+  dialog->selectFile(id_ + QLatin1Char('.') + suffixes.front());
+  connect(dialog, &QFileDialog::fileSelected, this, std::move(save));
+  dialog->open();
+}
+
+void PanelFrame::save_picture(const QString& path) {
+  save_widget_later(this, *this, caption_, path, [this, path](const QString& error) { emit saved(path, error); });
+}
+
+bool PanelFrame::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut) update();
+  return QFrame::eventFilter(watched, event);
+}
+
+void PanelFrame::fit_title() {
+  // The unit gives way first, then the title.
+  const QFontMetrics m(look().font(TextRole::body, true));
+  const int room = width() - menu_button_->sizeHint().width() - 40;
+  title_->setMinimumWidth(std::max(0, std::min(m.horizontalAdvance(title()) + 2, room)));
+}
+
+void PanelFrame::resizeEvent(QResizeEvent* event) {
+  QFrame::resizeEvent(event);
+  fit_title();
+}
+
+void PanelFrame::paintEvent(QPaintEvent* event) {
+  QFrame::paintEvent(event);
+  if (!content_ || !content_->hasFocus()) return;
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(QPen(theme()[Token::accent], 2));
+  painter.drawRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 5, 5);
+}
+
+}  // namespace stacklab::ui
+
+#include <moc_panel_frame.cpp>
