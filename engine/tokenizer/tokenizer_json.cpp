@@ -389,6 +389,8 @@ std::string tokenizer_config_json(const TokenizerModel& model) {
 
 Status write_tokenizer(const fs::path& folder, const TokenizerModel& model, const std::vector<TrainingText>& texts,
                        bool replace) {
+  std::error_code error;
+  remove_stale_temporaries(fs::absolute(folder, error).parent_path());
   Result<AtomicDirectory> made = AtomicDirectory::create(folder);
   if (!made) return tl::unexpected(made.error());
   const std::string tokenizer = tokenizer_json(model);
