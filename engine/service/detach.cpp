@@ -11,6 +11,7 @@
 #include "engine/base/process.h"
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
+#include "engine/store/run_filter.h"
 #include "engine/store/store_reader.h"
 
 namespace stacklab {
@@ -54,6 +55,32 @@ std::optional<RunSummary> stored(const fs::path& workspace, const RunId& id) {
   return run ? std::optional(std::move(*run)) : std::nullopt;
 }
 
+// The run that a process trains, whatever its id became on the way: text that is taken in, or a fallback, changes it.
+std::optional<RunSummary> trained_by(const fs::path& workspace, int process, bool ended) {
+  const auto reader = open_store_reader(workspace);
+  if (!reader) return std::nullopt;
+  RunQuery query;
+  if (!ended)
+    if (const auto active = parse_run_filter("state:running or state:stopping")) query.filter = *active;
+  const auto runs = (*reader)->runs(query);
+  if (!runs) return std::nullopt;
+  std::optional<RunSummary> found;
+  for (const RunSummary& run : *runs)
+    if (run.detached && run.process == process && (!found || found->last_beat < run.last_beat)) found = run;
+  return found;
+}
+
+// The log belongs beside the run; who writes it does not mind.
+void move_log(DetachedRun& run, const fs::path& folder) {
+  const fs::path before = run.log.parent_path();
+  std::error_code ec;
+  if (before == folder) return;
+  fs::rename(run.log, folder / run.log.filename(), ec);
+  if (ec) return;
+  run.log = folder / run.log.filename();
+  fs::remove(before, ec);  // only when nothing else is in it
+}
+
 }  // namespace
 
 bool is_detached_process() { return std::getenv(detached_variable) != nullptr; }
@@ -84,8 +111,13 @@ Result<DetachedRun> start_detached(const fs::path& workspace, const RunConfig& c
   for (;;) {
     const std::optional<int> code = reap_process(run.process);
     const auto now = stored(workspace, run.run);
-    if (now && now->process == run.process) {
-      run.state = now->state;
+    const auto trained =
+        now && now->process == run.process ? now : trained_by(workspace, run.process, code.has_value());
+    if (trained) {
+      run.run = trained->id;
+      run.name = trained->name;
+      run.state = trained->state;
+      move_log(run, fs::absolute(workspace, ec) / "runs" / trained->folder);
       if (is_active(run.state) || !code || *code == 0) return run;
     }
     if (code) {

@@ -58,6 +58,26 @@ TEST(Steer, ADetachedRunIsSteeredThroughTheStore) {
   EXPECT_EQ(idle.json()["state"], "paused") << "nothing to do is no failure";
 }
 
+// Text that is taken in on the way gives the run another id than its config has.
+TEST(Steer, ADetachedRunOfOnesOwnTextIsFound) {
+  const Workspace workspace;
+  workspace.write_config(forever);
+  for (int i = 0; i < 40; ++i)
+    put_file(workspace / ("own/" + std::to_string(i) + ".txt"),
+             "text number " + std::to_string(i) + " of many more words");
+  const Answer started =
+      workspace({"train", workspace.config(), "--detach", "--json", "--set",
+                 "data.corpus=" + (workspace / "own/").string(), "--set", "data.validation_fraction=0.3"});
+  ASSERT_EQ(started.code, 0) << started.err;
+  const Json run = run_of(workspace, "small"), json = started.json();
+  EXPECT_EQ(json["run"], run["id"]);
+  EXPECT_EQ(json["state"], "running");
+  EXPECT_EQ(json["log"], (workspace.path() / run["folder"].get<std::string>() / "output.log").string());
+  EXPECT_TRUE(fs::exists(json["log"].get<std::string>()));
+  EXPECT_EQ(std::distance(fs::directory_iterator(workspace / "runs"), fs::directory_iterator()), 1);
+  EXPECT_EQ(workspace({"stop", "small", "--wait"}).code, 0);
+}
+
 TEST(Steer, ADetachedRunThatCannotBeginSaysWhy) {
   const Workspace workspace;
   const Answer answer = workspace({"train", workspace.config(), "--detach", "--set", "data.corpus=nowhere", "--json"});
