@@ -61,7 +61,8 @@ Liveness judge(const Owner& owner, const Pulse& pulse, double now) {
 }
 
 std::string format_time(double unix_time) {
-  const auto t = static_cast<std::time_t>(unix_time);
+  // Up to the end of the year 9999: a store may come from anywhere.
+  const auto t = static_cast<std::time_t>(unix_time > 0 ? std::min(unix_time, 253402300799.0) : 0.0);
   std::tm utc{};
   gmtime_r(&t, &utc);
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
+
 namespace stacklab::store {
 namespace {
 
@@ -68,6 +70,12 @@ TEST(Liveness, AContainersNumbersAreNotOurs) {
   owner.process_namespace = "pid:[1]";
   owner.process.start_ticks += 1;
   EXPECT_TRUE(judge(owner, {now, now + 10}, now).alive);
+}
+
+TEST(Liveness, AnyNumberIsShownAsATime) {
+  EXPECT_EQ(format_time(1e9), "2001-09-09 01:46:40 UTC");
+  for (const double odd : {-1e300, -1.0, 0.0, std::nan("")}) EXPECT_EQ(format_time(odd), "1970-01-01 00:00:00 UTC");
+  for (const double late : {1e12, 1e300, HUGE_VAL}) EXPECT_EQ(format_time(late), "9999-12-31 23:59:59 UTC");
 }
 
 }  // namespace
