@@ -18,9 +18,10 @@ void pause_cpu() {
 #endif
 }
 
-// Waits until value differs from old: a short spin for the usual case of operations in close succession, then sleep.
+// Waits until value differs from old: spins for some tens of microseconds, since operations follow each other
+// closely and waking a sleeper takes half as long, then sleeps.
 std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  for (int i = 0; i < 512; ++i) {
+  for (int i = 0; i < 2048; ++i) {
     const std::uint32_t now = value.load(std::memory_order_acquire);
     if (now != old) return now;
     pause_cpu();

@@ -1,5 +1,6 @@
 #include "engine/bench/memory_rate.h"
 
+#include <cstring>
 #include <limits>
 
 #include "engine/bench/memory.h"
@@ -8,24 +9,24 @@
 namespace stacklab::bench {
 
 Result<double> memory_bytes_per_second(ParallelFor& threads, double seconds) {
-  constexpr std::int64_t count = 24 << 20, tasks = 64, each = count / tasks;
-  float *x = nullptr, *y = nullptr, *z = nullptr;
-  const auto memory = carve([&](cpu::Carver& carver) {
-    x = carver.take<float>(count), y = carver.take<float>(count), z = carver.take<float>(count);
-  });
+  constexpr std::int64_t count = 32 << 20;
+  float *from = nullptr, *to = nullptr;
+  const auto memory =
+      carve([&](cpu::Carver& carver) { from = carver.take<float>(count), to = carver.take<float>(count); });
   if (!memory) return tl::unexpected(memory.error());
-  fill(y, count, 17), fill(z, count, 13);
+  fill(from, count, 17);
   KernelContext context;
   context.parallel = &threads;
+  const std::int64_t tasks = threads.threads(), each = count / tasks;
   double best = std::numeric_limits<double>::infinity();
   const double begin = steady_seconds();
   for (int round = 0; round < 3 || steady_seconds() - begin < seconds; ++round)
     time_into(best, [&] {
       context.for_each(tasks, [&](std::int64_t task) {
-        for (std::int64_t i = task * each; i < (task + 1) * each; ++i) x[i] = y[i] + 0.5f * z[i];
+        std::memcpy(to + task * each, from + task * each, static_cast<std::size_t>(each) * sizeof(float));
       });
     });
-  return 3.0 * sizeof(float) * static_cast<double>(count) / best;
+  return 2.0 * sizeof(float) * static_cast<double>(tasks * each) / best;
 }
 
 }  // namespace stacklab::bench

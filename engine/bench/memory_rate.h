@@ -6,8 +6,7 @@
 
 namespace stacklab::bench {
 
-// Bytes per second of x = y + a z over arrays that no cache holds, each element read or written counted once, the best
-// round. Errors: not enough memory.
+// Bytes per second, read and written, of a copy that no cache holds, the best round. Errors: not enough memory.
 Result<double> memory_bytes_per_second(ParallelFor& threads, double seconds);
 
 }  // namespace stacklab::bench
