@@ -11,7 +11,7 @@ namespace stacklab::ui {
 class EventListModel : public QAbstractListModel {
   Q_OBJECT
  public:
-  enum Role { step_role = Qt::UserRole + 1, kind_role };
+  enum Role { step_role = Qt::UserRole + 1, kind_role, alert_role, open_role };
   // The list keeps so many; older ones are in the store.
   static constexpr int most_rows = 5000;
 
@@ -19,6 +19,8 @@ class EventListModel : public QAbstractListModel {
 
   void reset();
   void update(const EventsChunk& chunk);
+  // "open", "over at step 120"; empty: it is no alert.
+  static QString alert_word(const RunEventRow& row);
 
   int rowCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;

@@ -68,6 +68,7 @@ struct EventsChunk {
   RunId run;
   bool restart = false;
   std::vector<RunEventRow> rows;
+  std::vector<RunEventRow> alerts;  // as they stand now, where some may have been raised or are over
 };
 using EventsChunkPtr = std::shared_ptr<const EventsChunk>;
 

@@ -73,6 +73,7 @@ void WorkspaceReader::follow_events(RunId run, std::uint64_t generation) {
   events_generation_ = generation;
   last_event_ = 0;
   events_epoch_ = -1;
+  open_alerts_ = 0;
   hurry_ = false;
   wake();
 }
@@ -244,7 +245,20 @@ void WorkspaceReader::read_events() {
     error_ = text(rows.error().message());
     return;
   }
-  if (rows->empty() && !chunk->restart) return;
+  std::int64_t open = 0;
+  for (const auto& [number, run] : runs_)
+    if (run.id == events_run_) open = run.open_alerts;
+  if (open != open_alerts_) {
+    auto alerts = reader_->alerts(false, most_events);
+    if (!alerts) {
+      error_ = text(alerts.error().message());
+      return;
+    }
+    open_alerts_ = open;
+    for (AlertRow& alert : *alerts)
+      if (alert.run == events_run_) chunk->alerts.push_back(std::move(alert.row));
+  }
+  if (rows->empty() && chunk->alerts.empty() && !chunk->restart) return;
   if (!rows->empty()) last_event_ = rows->back().id;
   chunk->rows = std::move(*rows);
   emit events_ready(std::move(chunk));

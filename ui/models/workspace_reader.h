@@ -83,6 +83,7 @@ class WorkspaceReader : public QObject {
   std::uint64_t events_generation_ = 0;
   std::int64_t last_event_ = 0;
   std::int64_t events_epoch_ = -1;
+  std::int64_t open_alerts_ = 0;  // of that run, when its alerts were last read
   std::set<std::int64_t> known_jobs_;
   std::vector<JobOutcome> ended_;
   std::unordered_map<std::string, ConfigFacts> configs_;

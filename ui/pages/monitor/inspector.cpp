@@ -3,6 +3,8 @@
 #include <QGridLayout>
 #include <QPainter>
 #include <QPlainTextEdit>
+#include <QScrollArea>
+#include <QStyle>
 #include <QTabBar>
 #include <algorithm>
 #include <cmath>
@@ -25,6 +27,13 @@ QSize EventDelegate::sizeHint(const QStyleOptionViewItem&, const QModelIndex&) c
 void EventDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
   const Theme& t = theme();
   const QRect row = option.rect;
+  // Everything is laid out from left to right and mirrored where the desktop reads the other way.
+  const auto place = [&](int x, int width) {
+    return QStyle::visualRect(option.direction, row, QRect(row.left() + x, row.top(), width, row.height()));
+  };
+  const auto side_of = [&](Qt::Alignment side) {
+    return static_cast<int>(QStyle::visualAlignment(option.direction, side) | Qt::AlignVCenter);
+  };
   painter->save();
   if (option.state & QStyle::State_Selected)
     painter->fillRect(row, t[Token::soft]);
@@ -34,17 +43,26 @@ void EventDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option,
   painter->drawLine(row.bottomLeft(), row.bottomRight());
   const EventLook look_ = look_of(static_cast<RunEvent::Kind>(index.data(EventListModel::kind_role).toInt()));
   const int side = metrics().scaled(10);
-  paint_glyph(*painter, look_.glyph, QRectF(row.left() + pad, row.top() + (row.height() - side) / 2.0, side, side),
-              t[look_.color]);
+  QRectF glyph = place(pad, side);
+  glyph.setTop(row.top() + (row.height() - side) / 2.0);
+  glyph.setHeight(side);
+  paint_glyph(*painter, look_.glyph, glyph, t[look_.color]);
   const QString step = format_count(index.data(EventListModel::step_role).toLongLong());
   painter->setFont(look().number_font(TextRole::secondary));
   const int step_width = painter->fontMetrics().horizontalAdvance(step);
   painter->setPen(t[Token::text3]);
-  painter->drawText(row.adjusted(0, 0, -pad, 0), Qt::AlignRight | Qt::AlignVCenter, step);
+  painter->drawText(place(row.width() - pad - step_width, step_width), side_of(Qt::AlignRight), step);
   painter->setFont(look().font(TextRole::secondary));
+  int room = row.width() - step_width - pad - 8;
+  if (const QString alert = index.data(EventListModel::alert_role).toString(); !alert.isEmpty()) {
+    const int width = painter->fontMetrics().horizontalAdvance(alert);
+    painter->setPen(t[index.data(EventListModel::open_role).toBool() ? Token::warn : Token::text3]);
+    painter->drawText(place(room - width, width), side_of(Qt::AlignRight), alert);
+    room -= width + 8;
+  }
   painter->setPen(t[Token::text]);
-  const int x = pad + side + 8, width = row.width() - x - step_width - pad - 8;
-  painter->drawText(QRect(row.left() + x, row.top(), width, row.height()), Qt::AlignLeft | Qt::AlignVCenter,
+  const int x = pad + side + 8, width = std::max(0, room - x);
+  painter->drawText(place(x, width), side_of(Qt::AlignLeft),
                     painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, width));
   painter->restore();
 }
@@ -96,6 +114,8 @@ Inspector::Inspector(EventListModel* events, QWidget* parent) : QTabWidget(paren
   events_->setAccessibleName(tr("Events"));
   column->addWidget(events_, 1);
   addTab(page, tr("Run"));
+  addTab(make_times(), tr("Time"));
+  addTab(make_samples(), tr("Samples"));
 
   config_ = new QPlainTextEdit(this);
   config_->setReadOnly(true);
@@ -127,6 +147,64 @@ Inspector::Inspector(EventListModel* events, QWidget* parent) : QTabWidget(paren
   show_nothing();
 }
 
+QWidget* Inspector::make_times() {
+  auto* page = new QWidget(this);
+  auto* column = new QVBoxLayout(page);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  auto* head = new QVBoxLayout;
+  head->setContentsMargins(pad, 10, pad, 8);
+  auto* title = new TextLabel(TextRole::body, Token::text, true, page);
+  title->set_full_text(tr("Time per operation"));
+  times_note_ = new TextLabel(TextRole::secondary, Token::text3, false, page);
+  times_note_->setWordWrap(true);
+  head->addWidget(title);
+  head->addWidget(times_note_);
+  column->addLayout(head);
+  column->addWidget(make_line(Qt::Horizontal, page));
+  auto* scroll = new QScrollArea(page);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setAccessibleName(tr("Time per operation, scrolled"));
+  times_ = new TimeBars(scroll);
+  scroll->setWidget(times_);
+  column->addWidget(scroll, 1);
+  return page;
+}
+
+QWidget* Inspector::make_samples() {
+  auto* page = new QWidget(this);
+  auto* column = new QVBoxLayout(page);
+  column->setContentsMargins(pad, 12, pad, 12);
+  auto* fact = new TextLabel(TextRole::body, Token::text, true, page);
+  fact->set_full_text(tr("This run has written no samples."));
+  auto* help = new TextLabel(TextRole::secondary, Token::text2, false, page);
+  help->setWordWrap(true);
+  help->set_full_text(tr("What a model writes at each evaluation stands here, the newest first."));
+  column->addWidget(fact);
+  column->addWidget(help);
+  column->addStretch();
+  return page;
+}
+
+void Inspector::show_times(const RunSummary& run) {
+  const QString prefix = text(std::string(step_seconds_fact)) + QLatin1Char('.');
+  std::vector<TimeBar> bars;
+  double operations = 0;
+  for (const auto& [name, value] : run.facts) {
+    if (!text(name).startsWith(prefix)) continue;
+    bars.push_back({text(name).mid(prefix.size()).replace(QLatin1Char('_'), QLatin1Char(' ')), value});
+    operations += value;
+  }
+  const auto whole = fact_of(run, step_seconds_fact);
+  if (whole && *whole > operations) bars.push_back({tr("between operations"), *whole - operations});
+  times_note_->set_full_text(
+      whole ? tr("%1 a step, measured over a few of the first steps of this run").arg(format_time(*whole))
+            : tr("A few of the first steps of a run are measured; this one has not come so far, or is of an earlier "
+                 "version."));
+  times_->set_bars(std::move(bars));
+}
+
 void Inspector::set_button(QPushButton* button, bool enabled, const QString& why_not) {
   button->setEnabled(enabled);
   button->setToolTip(enabled ? QString() : why_not);
@@ -136,6 +214,7 @@ void Inspector::set_button(QPushButton* button, bool enabled, const QString& why
 void Inspector::show_nothing() {
   head_->show_nothing();
   facts_->hide();
+  show_times({});
   set_button(stop_, false, tr("There is no run to stop."));
   set_button(resume_, false, tr("There is no run to resume."));
   config_->setPlainText({});
@@ -164,6 +243,7 @@ void Inspector::show_run(const RunInfo& run, double now, double tokens_per_secon
              : s.state == RunState::finished ? tr("It has reached its end.")
                                              : tr("It is working."));
 
+  show_times(s);
   facts_->show();
   const std::int64_t all_tokens = run.config.tokens;
   facts_->set(tr("Tokens"), all_tokens > 0 ? tr("%1 of %2")

@@ -7,6 +7,7 @@
 
 #include "ui/models/event_list_model.h"
 #include "ui/models/snapshot.h"
+#include "ui/plots/time_bars.h"
 #include "ui/theme/fact_grid.h"
 #include "ui/theme/widgets.h"
 
@@ -32,6 +33,7 @@ class Inspector : public QTabWidget {
   void show_job(const JobSnapshot& job);  // which has no run yet
   void show_run(const RunInfo& run, double now, double tokens_per_second, bool can_steer);
 
+  TimeBars* times() const { return times_; }
   QPushButton* stop_button() const { return stop_; }
   QPushButton* resume_button() const { return resume_; }
 
@@ -41,6 +43,9 @@ class Inspector : public QTabWidget {
   void event_chosen(qint64 step);
 
  private:
+  QWidget* make_times();
+  QWidget* make_samples();
+  void show_times(const RunSummary& run);
   void set_button(QPushButton* button, bool enabled, const QString& why_not);
 
   RunHead* head_;
@@ -49,6 +54,8 @@ class Inspector : public QTabWidget {
   FactGrid* facts_;
   QListView* events_;
   EventListModel* event_model_;
+  TextLabel* times_note_ = nullptr;
+  TimeBars* times_ = nullptr;
   QPlainTextEdit* config_;
   std::string shown_config_;
 };

@@ -5,6 +5,7 @@
 #include <QMouseEvent>
 #include <QPainter>
 #include <QPointer>
+#include <QStyle>
 #include <QToolTip>
 #include <QUndoStack>
 
@@ -35,8 +36,8 @@ class ShownCommand : public QUndoCommand {
 
 }  // namespace
 
-QRect RunListDelegate::swatch_rect(const QRect& row) {
-  return {row.left(), row.top(), left_pad + swatch_width + gap / 2, row.height()};
+QRect RunListDelegate::swatch_rect(const QRect& row, Qt::LayoutDirection direction) {
+  return QStyle::visualRect(direction, row, {row.left(), row.top(), left_pad + swatch_width + gap / 2, row.height()});
 }
 
 QSize RunListDelegate::sizeHint(const QStyleOptionViewItem&, const QModelIndex&) const {
@@ -63,35 +64,40 @@ void RunListDelegate::paint(QPainter* painter, const QStyleOptionViewItem& optio
     painter->drawRect(row.adjusted(1, 1, -1, -2));
   }
 
+  // Everything is laid out from left to right and mirrored where the desktop reads the other way.
+  const auto place = [&](int x, int y, int width, int height) {
+    return QStyle::visualRect(option.direction, row, QRect(x, y, std::max(0, width), height));
+  };
+  const int leading = static_cast<int>(QStyle::visualAlignment(option.direction, Qt::AlignLeft) | Qt::AlignVCenter);
   const QFont name_font = look().font(TextRole::body, selected), small = look().font(TextRole::secondary);
   const QFontMetrics name(name_font), below(small);
   const int x = row.left() + left_pad + swatch_width + gap, right = row.right() - right_pad;
   const int y1 = row.top() + 5, y2 = y1 + name.height() + 1;
-  paint_swatch(*painter, QRectF(row.left() + left_pad, y1, swatch_width, name.height()), run.summary.number, shown);
+  paint_swatch(*painter, place(row.left() + left_pad, y1, swatch_width, name.height()), run.summary.number, shown);
 
   const QString loss = index.data(RunListModel::last_loss_role).toString();
   painter->setFont(look().number_font(TextRole::body));
   const int loss_width = painter->fontMetrics().horizontalAdvance(loss);
   const bool bad = run.summary.last_loss && !std::isfinite(*run.summary.last_loss);
   painter->setPen(t[bad ? Token::bad : shown ? Token::text : Token::text3]);
-  painter->drawText(QRect(right - loss_width, y1, loss_width, name.height()), Qt::AlignRight | Qt::AlignVCenter, loss);
+  painter->drawText(place(right - loss_width, y1, loss_width, name.height()), Qt::AlignCenter, loss);
   painter->setFont(name_font);
   painter->setPen(t[shown ? Token::text : Token::text3]);
   const int name_width = right - loss_width - 8 - x;
-  painter->drawText(QRect(x, y1, name_width, name.height()), Qt::AlignLeft | Qt::AlignVCenter,
+  painter->drawText(place(x, y1, name_width, name.height()), leading,
                     name.elidedText(index.data().toString(), Qt::ElideMiddle, name_width));
 
   const StateLook state = look_of(run);
   const int side = metrics().scaled(10);
-  paint_glyph(*painter, state.glyph, QRectF(x, y2 + (below.height() - side) / 2.0, side, side), t[state.color]);
+  paint_glyph(*painter, state.glyph, place(x, y2 + (below.height() - side) / 2, side, side), t[state.color]);
   painter->setFont(small);
   const int word_x = x + side + 5, word_width = below.horizontalAdvance(state.word);
   painter->setPen(t[state.color]);
-  painter->drawText(QRect(word_x, y2, right - word_x, below.height()), Qt::AlignLeft | Qt::AlignVCenter, state.word);
+  painter->drawText(place(word_x, y2, right - word_x, below.height()), leading, state.word);
   const QString why = index.data(RunListModel::cause_role).toString();
   const int why_x = word_x + word_width + 6;
   painter->setPen(t[Token::text3]);
-  painter->drawText(QRect(why_x, y2, right - why_x, below.height()), Qt::AlignLeft | Qt::AlignVCenter,
+  painter->drawText(place(why_x, y2, right - why_x, below.height()), leading,
                     below.elidedText(why, Qt::ElideRight, right - why_x));
   painter->restore();
 }
@@ -115,7 +121,7 @@ void RunListView::mousePressEvent(QMouseEvent* event) {
   if (at.isValid() && event->button() == Qt::LeftButton) {
     const RunId id = runs_->run_at(at.row()).summary.id;
     if (event->modifiers() & Qt::AltModifier) return solo(id);
-    if (RunListDelegate::swatch_rect(visualRect(at)).contains(event->pos())) return toggle(id);
+    if (RunListDelegate::swatch_rect(visualRect(at), layoutDirection()).contains(event->pos())) return toggle(id);
   }
   QListView::mousePressEvent(event);
 }
@@ -150,7 +156,7 @@ bool RunListView::viewportEvent(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
     const QModelIndex at = indexAt(help->pos());
-    if (at.isValid() && RunListDelegate::swatch_rect(visualRect(at)).contains(help->pos())) {
+    if (at.isValid() && RunListDelegate::swatch_rect(visualRect(at), layoutDirection()).contains(help->pos())) {
       QToolTip::showText(help->globalPos(),
                          at.data(RunListModel::shown_role).toBool() ? tr("Hide this run") : tr("Show this run"), this);
       return true;

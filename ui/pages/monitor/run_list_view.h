@@ -17,7 +17,7 @@ class RunListDelegate : public QStyledItemDelegate {
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
   // Where a click shows and hides instead of selecting.
-  static QRect swatch_rect(const QRect& row);
+  static QRect swatch_rect(const QRect& row, Qt::LayoutDirection direction);
 };
 
 class RunListView : public QListView {
