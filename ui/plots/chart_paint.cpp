@@ -96,12 +96,13 @@ void MarksItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidge
     if (!line.limit) pen.setDashPattern({3, 2.5});
     painter->setPen(pen);
     painter->drawLine(QPointF(f.plot.left(), y), QPointF(f.plot.right(), y));
-    const double width = m.horizontalAdvance(line.text);
+    const QString words = m.elidedText(line.text, Qt::ElideRight, std::max(20.0, f.plot.width() - 6));
+    const double width = m.horizontalAdvance(words);
     const bool above = y - m.height() - 2 > f.plot.top() - 4;
     const QRectF box(f.plot.right() - width - 6, above ? y - m.height() - 1 : y + 2, width + 4, m.height());
     painter->fillRect(box, t[Token::surface]);
     painter->setPen(t[line.limit ? Token::bad : Token::text3]);
-    painter->drawText(box, Qt::AlignCenter, line.text);
+    painter->drawText(box, Qt::AlignCenter, words);
   }
   for (const auto& event : f.events) {
     if (!event.line) continue;
