@@ -27,6 +27,7 @@ struct Arguments {
   QString file;  // as if it had been dropped on the window
   QSize size{1600, 1000};
   double scale = 1;
+  bool workspace_named = false;
   bool version = false, check_display = false, help = false;
 };
 
@@ -34,9 +35,10 @@ void say(const QString& text) { std::fprintf(stderr, "stacklab-workbench: %s\n",
 
 // Fills `to`; an error is a sentence.
 QString parse(const QStringList& words, QCommandLineParser& parser, Arguments& to) {
-  const QCommandLineOption workspace(
-      {"w", "workspace"}, "Folder of the store, runs and data (default: $STACKLAB_WORKSPACE, else ./workspace).",
-      "DIR");
+  const QCommandLineOption workspace({"w", "workspace"},
+                                     "Folder of the store, runs and data (default: $STACKLAB_WORKSPACE, else the "
+                                     "windows that were open last, else ./workspace).",
+                                     "DIR");
   const QCommandLineOption first("first-run", "Start this config by itself if the workspace holds no runs.", "CONFIG");
   const QCommandLineOption fallback("fallback-corpus", "What the first run reads if its corpus cannot be had.", "NAME");
   const QCommandLineOption pictures("screenshot", "Draw every page to DIR/<page>.png and exit; needs no display.",
@@ -69,10 +71,13 @@ QString parse(const QStringList& words, QCommandLineParser& parser, Arguments& t
   to.workspace = parser.value(workspace);
   if (parser.isSet(workspace) && to.workspace.isEmpty()) return QStringLiteral("--workspace needs a folder");
   if (to.workspace.isEmpty()) to.workspace = qEnvironmentVariable("STACKLAB_WORKSPACE");
+  to.workspace_named = !to.workspace.isEmpty();
   if (to.workspace.isEmpty()) to.workspace = QStringLiteral("workspace");
   // A workspace is opened at once.
-  if (!to.file.isEmpty() && QFileInfo::exists(to.file + QStringLiteral("/stacklab.db")))
+  if (!to.file.isEmpty() && QFileInfo::exists(to.file + QStringLiteral("/stacklab.db"))) {
     to.workspace = std::exchange(to.file, {});
+    to.workspace_named = true;
+  }
   to.first_run = parser.value(first);
   to.fallback_corpus = parser.value(fallback);
   to.pictures = parser.value(pictures);
@@ -230,7 +235,8 @@ int main(int argc, char** argv) {
   const auto make = [&](const QString& path) {
     return window_options(arguments, path, path == arguments.workspace ? first_run : std::nullopt);
   };
-  ui::Workbench workbench(make, std::make_shared<ui::SettingsKeeper>(ui::Settings::default_file()));
+  const auto keeper = std::make_shared<ui::SettingsKeeper>(ui::Settings::default_file());
+  ui::Workbench workbench(make, keeper);
   ui::UnixSignals signals_of_the_system;
   QObject::connect(&signals_of_the_system, &ui::UnixSignals::quit_requested, &workbench,
                    &ui::Workbench::close_all_without_asking);
@@ -239,7 +245,13 @@ int main(int argc, char** argv) {
       &app, &QGuiApplication::commitDataRequest, &workbench, [&workbench] { workbench.close_all_without_asking(); },
       Qt::DirectConnection);
   QObject::connect(&workbench, &ui::Workbench::last_closed, &app, &QCoreApplication::quit, Qt::QueuedConnection);
-  ui::MainWindow* window = workbench.open(arguments.workspace);
+  ui::MainWindow* window = nullptr;
+  if (!arguments.workspace_named && first_run == std::nullopt) {
+    const QStringList last = keeper->settings().windows;
+    for (const QString& path : last)
+      if (QFileInfo::exists(path + QStringLiteral("/stacklab.db"))) window = workbench.open_another(path);
+  }
+  if (!window) window = workbench.open(arguments.workspace);
   if (!arguments.theme.isEmpty()) window->override_theme(ui::theme_mode_from_string(arguments.theme));
   if (!arguments.file.isEmpty())
     QObject::connect(window, &ui::MainWindow::opened, window,

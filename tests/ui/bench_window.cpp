@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "engine/store/pyramid.h"
 #include "tests/ui/real_window.h"
 #include "tests/ui/watchdog.h"
 #include "tests/ui/workspace_filler.h"
@@ -44,7 +45,33 @@ void fill(const std::filesystem::path& workspace) {
     }
     all.commit();
   }
-  fill_workspace(workspace, long_run_steps, 500'000);
+  // As a run of days leaves it: a row each step, summed up.
+  fill_workspace(workspace, 100, 50);
+  SQLite::Database db((workspace / "stacklab.db").string(), SQLite::OPEN_READWRITE);
+  SQLite::Transaction all(db);
+  const std::int64_t number = db.execAndGet("SELECT max(number) FROM runs").getInt64();
+  SQLite::Statement step(
+      db,
+      "WITH RECURSIVE n(s) AS (SELECT 101 UNION ALL SELECT s + 1 FROM n WHERE s < ?2) INSERT INTO steps "
+      "(run, step, tokens, seconds, unix_time) SELECT ?1, s, s * 4096, s * 0.2, 1e9 + s FROM n");
+  step.bind(1, number);
+  step.bind(2, long_run_steps);
+  step.exec();
+  SQLite::Statement value(
+      db,
+      "WITH RECURSIVE n(s) AS (SELECT 101 UNION ALL SELECT s + 1 FROM n WHERE s < ?2) INSERT INTO metrics "
+      "(run, metric, step, value) SELECT ?1, m.id, s, 1 + 100.0 / s + 0.02 * (s * 7919 % 7) FROM n, "
+      "(SELECT id FROM metric_names WHERE name IN ('loss', 'adam_lr', 'grad_norm', "
+      "'tokens_per_second')) AS m");
+  value.bind(1, number);
+  value.bind(2, long_run_steps);
+  value.exec();
+  SQLite::Statement run(db, "UPDATE runs SET last_step = ?2, total_steps = ?2 WHERE number = ?1");
+  run.bind(1, number);
+  run.bind(2, long_run_steps);
+  run.exec();
+  store::build_pyramids(db);
+  all.commit();
 }
 
 double megabytes_resident() {

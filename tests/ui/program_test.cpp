@@ -176,14 +176,47 @@ TEST_F(Program, AGermanLocaleChangesTheScreenAlone) {
   EXPECT_EQ(QImage(path("p/monitor.png")).size(), QSize(1800, 1200));
 }
 
+constexpr const char* long_run_json =
+    R"({"name": "long", "model": {"vocab_size": 256, "d_model": 32, "n_layers": 1, "n_heads": 2, "n_kv_heads": 1,
+    "head_dim": 16, "intermediate": 64, "max_seq_len": 64}, "optim": {"matrices": "adamw", "qk_clip": 0},
+    "data": {"corpus": "tinyworld", "tokenizer": "bytes"},
+    "train": {"tokens": 40960000, "batch_tokens": 256, "seq_len": 64}, "run": {"device": "reference", "eval_every": 0}})";
+
+TEST_F(Program, AWindowThatIsKilledLeavesAWholeStore) {
+  QProcessEnvironment env = environment();
+  env.insert(QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("offscreen"));
+  put_file(folder / "run.json", long_run_json);
+  const auto runs = [&]() -> std::vector<RunSummary> {
+    const auto reader = JobService::open_reader(folder / "w");
+    const auto all = reader ? (*reader)->runs() : failed("not yet");
+    return all ? *all : std::vector<RunSummary>();
+  };
+  QProcess process;
+  start(process, {"--workspace", path("w"), "--first-run", path("run.json")}, env);
+  ASSERT_TRUE(wait_until([&] { return !runs().empty() && runs()[0].step >= 3; }, 120000));
+  process.kill();
+  process.waitForFinished();
+  ASSERT_EQ(runs().size(), 1u);
+  EXPECT_EQ(runs()[0].state, RunState::lost) << "never running for a process that is gone";
+  const std::int64_t steps = runs()[0].step;
+  EXPECT_GE(steps, 3);
+  // The next window opens on it, and takes nothing up by itself.
+  QProcess again;
+  start(again, {"--workspace", path("w")}, env);
+  ASSERT_TRUE(wait_until([&] { return has_open(again.processId(), "stacklab.db"); }, 60000));
+  ::kill(static_cast<pid_t>(again.processId()), SIGTERM);
+  const Outcome outcome = end(again);
+  EXPECT_EQ(outcome.code, 0) << outcome.err.toStdString();
+  EXPECT_FALSE(outcome.crashed);
+  ASSERT_EQ(runs().size(), 1u);
+  EXPECT_EQ(runs()[0].state, RunState::lost);
+  EXPECT_EQ(runs()[0].step, steps);
+}
+
 TEST_F(Program, ASignalStopsTheRunCleanly) {
   QProcessEnvironment env = environment();
   env.insert(QStringLiteral("QT_QPA_PLATFORM"), QStringLiteral("offscreen"));
-  put_file(folder / "run.json",
-           R"({"name": "long", "model": {"vocab_size": 256, "d_model": 32, "n_layers": 1, "n_heads": 2, "n_kv_heads": 1,
-    "head_dim": 16, "intermediate": 64, "max_seq_len": 64}, "optim": {"matrices": "adamw", "qk_clip": 0},
-    "data": {"corpus": "tinyworld", "tokenizer": "bytes"},
-    "train": {"tokens": 40960000, "batch_tokens": 256, "seq_len": 64}, "run": {"device": "reference", "eval_every": 0}})");
+  put_file(folder / "run.json", long_run_json);
   for (const int signal_number : {SIGTERM, SIGINT}) {
     QProcess process;
     start(process, {"--workspace", path("w"), "--first-run", path("run.json")}, env);

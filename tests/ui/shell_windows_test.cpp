@@ -314,8 +314,11 @@ TEST(Workbench, WindowsShareAServiceAndRunsEndWithTheLast) {
   second->close();
   auto* question = second->findChild<QMessageBox*>(QStringLiteral("closeQuestion"));
   ASSERT_NE(question, nullptr);
+  const QStringList open = keeper->settings().windows;
+  EXPECT_EQ(open, (QStringList{"/tmp/one", "/tmp/two"})) << "the one that was closed is not opened again";
   workbench.close_all_without_asking();
   ASSERT_TRUE(wait_until([&] { return last.count() == 1; }));
+  EXPECT_EQ(keeper->settings().windows, open) << "what closes together is opened together";
   EXPECT_GE(spaces.at("/tmp/one")->stop_alls(), 1);
   EXPECT_GE(spaces.at("/tmp/two")->stop_alls(), 1);
   EXPECT_TRUE(workbench.windows().empty());

@@ -48,6 +48,7 @@ TEST_F(WholeWindow, ATextThatIsDroppedIsTrainedOn) {
   auto* dialog = child<OwnTextDialog>("ownText");
   EXPECT_TRUE(dialog->words().contains(QLatin1String("my story.txt"))) << dialog->words().toStdString();
   EXPECT_TRUE(dialog->words().contains(QLatin1String("1,024 tokens"))) << dialog->words().toStdString();
+  ASSERT_TRUE(wait_until([&] { return dialog->words().contains(QLatin1String("about ")); })) << "how long it will take";
   EXPECT_TRUE(stored().empty()) << "nothing before one has said so";
   keep_picture(dialog->grab().toImage(), QStringLiteral("own-text"));
   QTest::mouseClick(dialog->train_button(), Qt::LeftButton);

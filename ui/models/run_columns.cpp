@@ -80,7 +80,7 @@ const std::vector<RunColumn>& run_columns() {
       {"corpus_sha256", tr("Corpus"), tr("Hash of the corpus"), "corpus_sha256", Kind::hash, 82, false},
       {"tags", tr("Tags"), tr("Tags; double-click to edit"), "", Kind::tags, 118},
       {"note", tr("Notes"), tr("Notes; double-click to edit"), "note", Kind::note, 130},
-      {"created", tr("Created"), tr("When it was made"), "created", Kind::number, 108},
+      {"created", tr("Created"), tr("When it was made"), "created", Kind::number, 108, false},
       {"seconds", tr("Time"), tr("Time spent training"), "seconds", Kind::number, 84, false},
       {"step", tr("Step"), tr("Steps done"), "step", Kind::number, 66, false},
       {"parameters", tr("Parameters"), tr("Of its model"), "parameters", Kind::number, 84, false},

@@ -130,10 +130,13 @@ QPushButton* FirstStart::add_link(const QString& icon_name, const QString& title
   row->addWidget(arrow);
   for (QWidget* inside : std::initializer_list<QWidget*>{picture, first, second, arrow})
     inside->setAttribute(Qt::WA_TransparentForMouseEvents);
-  const auto restyle = [button, picture, icon_name, row] {
+  const auto restyle = [button, picture, icon_name] {
     picture->setPixmap(
         icon(icon_name, Token::accent).pixmap(QSize(1, 1) * metrics().scaled(16), picture->devicePixelRatioF()));
-    button->setFixedHeight(row->sizeHint().height());
+    const int lines =
+        QFontMetrics(look().font(TextRole::body)).height() + QFontMetrics(look().font(TextRole::secondary)).height();
+    // The sheet's own minimum would take the place of one that is set.
+    button->setStyleSheet(QStringLiteral("QPushButton{min-height:%1px;max-height:%1px;}").arg(lines + 16));
   };
   restyle();
   connect(&look(), &Look::changed, button, restyle);

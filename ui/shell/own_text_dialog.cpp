@@ -57,8 +57,14 @@ void TextPreparer::start(const QString& file, const RunConfig& config, const QSt
   });
 }
 
-OwnTextDialog::OwnTextDialog(const QString& file, qint64 bytes, const QString& workspace, QWidget* parent)
-    : QDialog(parent), file_(file), workspace_(workspace), bytes_(bytes), preparer_(new TextPreparer(this)) {
+OwnTextDialog::OwnTextDialog(const QString& file, qint64 bytes, const QString& workspace, LaunchPlanner::Work plan,
+                             QWidget* parent)
+    : QDialog(parent),
+      file_(file),
+      workspace_(workspace),
+      bytes_(bytes),
+      preparer_(new TextPreparer(this)),
+      planner_(new LaunchPlanner(std::move(plan), this)) {
   setObjectName(QStringLiteral("ownText"));
   setAttribute(Qt::WA_DeleteOnClose);
   setWindowTitle(tr("Train on my own text"));
@@ -79,8 +85,8 @@ OwnTextDialog::OwnTextDialog(const QString& file, qint64 bytes, const QString& w
   column->addWidget(help);
 
   before_ = new QWidget(this);
-  auto* plan = new QVBoxLayout(before_);
-  plan->setContentsMargins(0, 4, 0, 0);
+  auto* choices = new QVBoxLayout(before_);
+  choices->setContentsMargins(0, 4, 0, 0);
   size_ = new QComboBox(before_);
   size_->setAccessibleName(tr("Size of the model"));
   for (const OwnTextSize size : {OwnTextSize::small, OwnTextSize::medium, OwnTextSize::large}) {
@@ -91,8 +97,8 @@ OwnTextDialog::OwnTextDialog(const QString& file, qint64 bytes, const QString& w
                                                  : tr("Large: %1 parameters").arg(parameters));
   }
   facts_ = new FactGrid(before_);
-  plan->addWidget(size_);
-  plan->addWidget(facts_);
+  choices->addWidget(size_);
+  choices->addWidget(facts_);
   column->addWidget(before_);
 
   during_ = new QWidget(this);
@@ -143,6 +149,18 @@ OwnTextDialog::OwnTextDialog(const QString& file, qint64 bytes, const QString& w
   connect(cancel_, &QPushButton::clicked, this, &OwnTextDialog::reject);
   connect(size_, &QComboBox::currentIndexChanged, this, &OwnTextDialog::choose);
   connect(preparer_, &TextPreparer::progressed, this, &OwnTextDialog::show_progress);
+  connect(planner_, &LaunchPlanner::planned, this, [this](const LaunchPlanPtr& made) {
+    const LaunchFacts& f = made->facts;
+    facts_->set(tr("Will take"), !made->error && f.seconds > 0
+                                     ? tr("about %1 (%2 to %3)")
+                                           .arg(format_duration(f.seconds), format_duration(f.seconds_least),
+                                                format_duration(f.seconds_most))
+                                     : missing());
+    facts_->set(tr("Memory"),
+                made->error || f.memory_error
+                    ? missing()
+                    : tr("%1, %2 free now").arg(format_bytes(f.memory_peak), format_bytes(f.memory_free)));
+  });
   connect(preparer_, &TextPreparer::ended, this, [this](const auto& result) { take(*result); });
   size_->setCurrentIndex(static_cast<int>(usual_size(bytes)));
   choose();
@@ -163,6 +181,8 @@ void OwnTextDialog::choose() {
   facts_->set(tr("Training"),
               tr("%1 tokens in %2 steps")
                   .arg(format_amount(static_cast<double>(config_.train.tokens)), format_count(config_.steps())));
+  facts_->set(tr("Will take"), tr("working it out"));
+  planner_->plan(config_);
 }
 
 void OwnTextDialog::begin(bool start) {

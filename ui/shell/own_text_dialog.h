@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/service/own_text.h"
+#include "ui/pages/runs/launch_planner.h"
 #include "ui/theme/fact_grid.h"
 
 class QComboBox;
@@ -43,7 +44,8 @@ class TextPreparer : public QObject {
 class OwnTextDialog : public QDialog {
   Q_OBJECT
  public:
-  OwnTextDialog(const QString& file, qint64 bytes, const QString& workspace, QWidget* parent);
+  // plan: works out how long it will take.
+  OwnTextDialog(const QString& file, qint64 bytes, const QString& workspace, LaunchPlanner::Work plan, QWidget* parent);
 
   QPushButton* train_button() const { return train_; }
   QPushButton* settings_button() const { return settings_; }
@@ -69,6 +71,7 @@ class OwnTextDialog : public QDialog {
   RunConfig config_;
   bool start_ = true, leaving_ = false;
   TextPreparer* preparer_;
+  LaunchPlanner* planner_;
   QComboBox* size_;
   FactGrid* facts_;
   QWidget *before_, *during_;

@@ -14,6 +14,7 @@
 namespace stacklab::ui {
 namespace {
 
+constexpr int most_windows = 12;
 constexpr int save_after_ms = 800;
 constexpr qint64 most_bytes = 4 << 20;
 constexpr int most_recents = 30;
@@ -60,6 +61,8 @@ Settings Settings::load(const QString& file, QString* note) {
   settings.theme = theme_mode_from_string(root["theme"].toString());
   settings.zoom = qBound(70, root["zoom"].toInt(100), 200);
   settings.smoothing = qBound(0.0, root["smoothing"].toDouble(settings.smoothing), 0.99);
+  for (const QJsonValue& path : root["windows"].toArray())
+    if (!path.toString().isEmpty() && settings.windows.size() < most_windows) settings.windows << path.toString();
   for (const QJsonValue& kind : root["quiet_kinds"].toArray()) settings.quiet_kinds << kind.toString();
   settings.shortcuts = root["shortcuts"].toObject();
   settings.read_notices = root["read_notices"].toObject();
@@ -81,6 +84,7 @@ QByteArray Settings::to_bytes() const {
                                    {"theme", to_string(theme)},
                                    {"zoom", zoom},
                                    {"smoothing", smoothing},
+                                   {"windows", QJsonArray::fromStringList(windows)},
                                    {"quiet_kinds", QJsonArray::fromStringList(quiet_kinds)},
                                    {"shortcuts", shortcuts},
                                    {"read_notices", read_notices},

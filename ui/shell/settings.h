@@ -30,6 +30,7 @@ struct Settings {
   ThemeMode theme = ThemeMode::follow;
   int zoom = 100;
   double smoothing = 0.86;
+  QStringList windows;       // workspaces that were open last; one may be there twice
   QStringList quiet_kinds;   // kinds of events that make no notification
   QJsonObject shortcuts;     // id of an action -> keys
   QJsonObject read_notices;  // workspace -> what has been read there

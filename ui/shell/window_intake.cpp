@@ -63,7 +63,7 @@ void MainWindow::choose_text() {
 }
 
 void MainWindow::train_on(const QString& file, qint64 bytes) {
-  auto* dialog = new OwnTextDialog(file, bytes, options_.workspace_path, this);
+  auto* dialog = new OwnTextDialog(file, bytes, options_.workspace_path, runs_page_->plan_work(), this);
   connect(dialog, &OwnTextDialog::ready, this, [this](const RunConfig& config) {
     SubmitOptions submit;
     submit.resume = true;  // the same text and settings go on where they were

@@ -13,6 +13,8 @@ void MainWindow::connect_runs() {
     return found;
   };
   connect(runs_page_, &RunsPage::run_chosen, this, [this](const RunId& run) { monitor_->show_run(run, std::nullopt); });
+  connect(runs_page_, &RunsPage::event_chosen, this,
+          [this](const RunId& run, qint64 step) { monitor_->show_run(run, step); });
   connect(runs_page_, &RunsPage::show_wanted, this, [this, list, ids](const QSet<std::int64_t>& numbers, bool shown) {
     std::set<RunId> next = list->shown();
     for (const RunId& id : ids(numbers)) {

@@ -66,6 +66,8 @@ MainWindow* Workbench::open_another(const QString& workspace) {
       window, &MainWindow::finished, this, [this, window] { forget(window); }, Qt::QueuedConnection);
   window->show();
   window->open();
+  quitting_ = false;
+  remember();
   return window;
 }
 
@@ -75,16 +77,27 @@ std::vector<MainWindow*> Workbench::windows() const {
   return all;
 }
 
+// Whatever closes last, or all at once, is what is opened next time.
+void Workbench::remember() {
+  QStringList open;
+  for (const auto& window : windows_)
+    if (!window->is_closing()) open << QDir(window->workspace_path()).absolutePath();
+  if (!open.isEmpty()) keeper_->change([&](Settings& s) { s.windows = open; });
+}
+
 void Workbench::close_all() {
+  quitting_ = true;
   for (MainWindow* window : windows()) window->close();
 }
 
 void Workbench::close_all_without_asking() {
+  quitting_ = true;
   for (MainWindow* window : windows()) window->close_without_asking();
 }
 
 void Workbench::forget(MainWindow* window) {
   std::erase_if(windows_, [window](const auto& one) { return one.get() == window; });
+  if (!windows_.empty() && !quitting_) remember();
   if (windows_.empty()) emit last_closed();
 }
 

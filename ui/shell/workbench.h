@@ -44,9 +44,11 @@ class Workbench : public QObject {
 
  private:
   void forget(MainWindow* window);
+  void remember();
 
   MakeOptions make_;
   std::shared_ptr<SettingsKeeper> keeper_;
+  bool quitting_ = false;
   std::vector<std::unique_ptr<MainWindow>> windows_;
 };
 

@@ -203,6 +203,7 @@ QueuePanel::QueuePanel(RunControl* control, QWidget* parent) : QWidget(parent), 
 
 void QueuePanel::restyle() {
   view_->header()->setMinimumHeight(metrics().row());
+  view_->setStyleSheet(QStringLiteral("QTreeView::item{height:%1px;padding:0 5px;}").arg(metrics().row() - 1));
   const int widths[] = {58, 240, 120, 190, 120};
   for (int i = 0; i < 5; ++i) view_->header()->resizeSection(i, metrics().scaled(widths[i]));
   const int rows = std::clamp(model_->rowCount(), 1, 4);

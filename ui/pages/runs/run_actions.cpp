@@ -46,7 +46,7 @@ RunActions::RunActions(QObject* parent)
       baseline(make(parent, tr("Take as baseline"))),
       archive(make(parent, tr("Archive"))),
       remove(make(parent, tr("Delete"))),
-      overlay(make(parent, tr("Compare curves"), "vcs-branch")),
+      overlay(make(parent, tr("Compare curves"), "compare")),
       compare(make(parent, tr("Compare configs"))),
       copy_id(make(parent, tr("Copy the hash of the config"))),
       select_filter(make(parent, tr("Filter runs"))) {

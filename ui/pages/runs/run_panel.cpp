@@ -3,9 +3,11 @@
 #include <QEvent>
 #include <QGridLayout>
 #include <QHeaderView>
+#include <QPainter>
 #include <QPlainTextEdit>
 #include <QScrollArea>
 #include <QTableWidget>
+#include <QTreeWidget>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -176,8 +178,50 @@ RunPanel::RunPanel(const RunActions& actions, QWidget* parent) : QTabWidget(pare
   difference_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
   diff_column->addWidget(difference_, 1);
   addTab(diff, tr("Diff"));
+
+  events_ = new QTreeWidget(this);
+  events_->setAccessibleName(tr("What happened in the run"));
+  events_->setHeaderLabels({tr("Step"), tr("Event"), tr("When")});
+  events_->setRootIsDecorated(false);
+  events_->setUniformRowHeights(true);
+  events_->setFrameShape(QFrame::NoFrame);
+  events_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  events_->header()->setSectionResizeMode(1, QHeaderView::Stretch);
+  events_->header()->setStretchLastSection(false);
+  connect(events_, &QTreeWidget::itemActivated, this, [this](const QTreeWidgetItem* item) {
+    if (const qint64 step = item->data(0, Qt::UserRole).toLongLong(); step > 0) emit event_chosen(step);
+  });
+  addTab(events_, tr("Events"));
   show_run(nullptr, nullptr, 0, false);
   show_difference({}, -1);
+}
+
+void RunPanel::show_events(const std::vector<RunEventRow>& events) {
+  const QSignalBlocker quiet(events_);
+  events_->clear();
+  QList<QTreeWidgetItem*> items;
+  for (auto row = events.rbegin(); row != events.rend(); ++row) {
+    const EventLook look = look_of(row->event.kind);
+    auto* item = new QTreeWidgetItem({row->event.step > 0 ? format_count(row->event.step) : missing(),
+                                      text(row->event.text), format_clock(row->unix_time)});
+    const int side = metrics().scaled(11);
+    QPixmap picture(QSize(side, side) * devicePixelRatioF());
+    picture.setDevicePixelRatio(devicePixelRatioF());
+    picture.fill(Qt::transparent);
+    QPainter painter(&picture);
+    painter.setRenderHint(QPainter::Antialiasing);
+    paint_glyph(painter, look.glyph, QRectF(0, 0, side, side), theme()[look.color]);
+    painter.end();
+    item->setIcon(1, QIcon(picture));
+    item->setToolTip(1, text(row->event.text));
+    item->setData(0, Qt::UserRole, static_cast<qlonglong>(row->event.step));
+    item->setTextAlignment(0, Qt::AlignRight | Qt::AlignVCenter);
+    items << item;
+  }
+  events_->addTopLevelItems(items);
+  events_->resizeColumnToContents(0);
+  events_->resizeColumnToContents(2);
+  setTabText(2, events.empty() ? tr("Events") : tr("Events %1").arg(events.size()));
 }
 
 QLabel* RunPanel::difference_title() const { return difference_title_; }
@@ -203,6 +247,7 @@ void RunPanel::show_run(const RunRowPtr& row, const RunRowPtr& baseline, double 
     head_->show_nothing();
     facts_->hide();
     mini_->set_curves({});
+    show_events({});
     shown_note_.clear();
     note_->clear();
     tags_->set_full_text({});
@@ -212,7 +257,10 @@ void RunPanel::show_run(const RunRowPtr& row, const RunRowPtr& baseline, double 
   }
   const RunSummary& s = row->summary;
   const RunInfo info{s, {}, -1};
-  if (!same) mini_->set_curves({});
+  if (!same) {
+    mini_->set_curves({});
+    show_events({});
+  }
   shown_ = s.id;
   head_->show_run(info, now);
   facts_->show();

@@ -12,6 +12,7 @@
 class QGridLayout;
 class QPlainTextEdit;
 class QTableWidget;
+class QTreeWidget;
 class QVBoxLayout;
 
 namespace stacklab::ui {
@@ -29,6 +30,9 @@ class RunPanel : public QTabWidget {
   void show_run(const RunRowPtr& row, const RunRowPtr& baseline, double now, bool can_steer);
   // Two or more are compared with the first, or with the baseline where it is one of them.
   void show_difference(const std::vector<RunRowPtr>& rows, std::int64_t baseline);
+  // Of the run on show, oldest first.
+  void show_events(const std::vector<RunEventRow>& events);
+  QTreeWidget* events() const { return events_; }
   MiniLoss* mini_loss() const { return mini_; }
   QPlainTextEdit* note() const { return note_; }
   QTableWidget* difference() const { return difference_; }
@@ -37,6 +41,7 @@ class RunPanel : public QTabWidget {
  signals:
   void note_edited(const QString& note);
   void tags_wanted();
+  void event_chosen(qint64 step);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -52,6 +57,7 @@ class RunPanel : public QTabWidget {
   QWidget* against_box_;
   QPlainTextEdit* note_;
   QTableWidget* difference_;
+  QTreeWidget* events_;
   QWidget* body_;
   RunId shown_;
   QString shown_note_, shown_against_, shown_difference_;

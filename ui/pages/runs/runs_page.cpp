@@ -20,7 +20,7 @@ namespace stacklab::ui {
 namespace {
 
 constexpr int keep_after_ms = 400, choice_after_ms = 0;
-constexpr std::int64_t mini_points = 240;
+constexpr std::int64_t mini_points = 240, most_events = 2000;
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -91,9 +91,10 @@ void RunsPage::build() {
   new_menu->addSeparator();
   new_menu->addActions({actions_.clone, actions_.fork});
   new_run_->setMenu(new_menu);
+  new_run_->setProperty("menu", true);
   head->addWidget(title);
   head->addWidget(facts_, 1);
-  overlay_ = make_button(tr("Compare"), QStringLiteral("vcs-branch"), header);
+  overlay_ = make_button(tr("Compare"), QStringLiteral("compare"), header);
   const auto follow = [this] {
     overlay_->setEnabled(actions_.overlay->isEnabled());
     overlay_->setToolTip(actions_.overlay->toolTip());
@@ -205,6 +206,9 @@ void RunsPage::build() {
   });
   connect(panel_, &RunPanel::note_edited, this, [this](const QString& note) {
     if (const RunRowPtr run = model_->run(view_->current_number())) control_->set_note(*run, note);
+  });
+  connect(panel_, &RunPanel::event_chosen, this, [this](qint64 step) {
+    if (const RunRowPtr run = model_->run(view_->current_number())) emit event_chosen(run->summary.id, step);
   });
   connect(panel_, &RunPanel::tags_wanted, this, [this] { edit_cell(QStringLiteral("tags")); });
   connect(empty_->button(), &QPushButton::clicked, this, [this] {
@@ -345,9 +349,11 @@ void RunsPage::read_mini() {
   mini_key_ = key;
   mini_busy_ = true;
   auto curves = std::make_shared<std::vector<MiniLoss::Curve>>();
+  auto events = std::make_shared<std::vector<RunEventRow>>();
   link_->with_store(
-      [curves, wanted](StoreReader* reader, JobService*) {
-        if (reader == nullptr) return;
+      [curves, events, wanted](StoreReader* reader, JobService*) {
+        if (reader == nullptr || wanted.empty()) return;
+        if (auto rows = reader->events(wanted.front().first, 0, most_events)) *events = std::move(*rows);
         for (const auto& [run, number] : wanted) {
           const auto buckets = reader->decimated(run, std::string(metric::loss), 0,
                                                  std::numeric_limits<std::int64_t>::max() / 2, mini_points);
@@ -362,10 +368,13 @@ void RunsPage::read_mini() {
           }
         }
       },
-      [self = QPointer<RunsPage>(this), curves, key] {
+      [self = QPointer<RunsPage>(this), curves, events, key] {
         if (!self) return;
         self->mini_busy_ = false;
-        if (self->mini_key_ == key) self->panel_->mini_loss()->set_curves(std::move(*curves));
+        if (self->mini_key_ == key) {
+          self->panel_->mini_loss()->set_curves(std::move(*curves));
+          self->panel_->show_events(*events);
+        }
         self->read_mini();
       });
 }

@@ -38,6 +38,8 @@ class RunsPage : public Page {
   bool is_covered() const { return cover_ != nullptr; }
   // A config to be looked at before it is started: of a file, a drop, a preset.
   LaunchDialog* launch(const LaunchStart& start);
+  // What works out the needs of a config, in this workspace; for a thread of its own.
+  LaunchPlanner::Work plan_work() const;
 
   RunTableModel* model() const { return model_; }
   RunsView* view() const { return view_; }
@@ -64,6 +66,7 @@ class RunsPage : public Page {
 
  signals:
   void run_chosen(const stacklab::RunId& run);
+  void event_chosen(const stacklab::RunId& run, qint64 step);
   void cover_closed();
   // What becomes of it comes back by follow_shown: which curves are on show is the monitor's to know.
   void show_wanted(const QSet<std::int64_t>& numbers, bool shown);
@@ -87,7 +90,6 @@ class RunsPage : public Page {
   void edit_cell(const QString& column);
   void toggle_shown(const std::vector<std::int64_t>& numbers);
   void read_mini();
-  LaunchPlanner::Work plan_work() const;
   void forecast_queue();
   void load_views();
   void keep_views();
