@@ -2,6 +2,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/ops_fine.h"
+#include "kernels/rounding.h"
 
 namespace stacklab {
 namespace op {
@@ -20,6 +21,21 @@ const char* AdamW::check() const {
   if (!is_real(w)) return "w is not real";
   for (const TensorView* t : {&g, &m, &v})
     if (!is(*t, w.dtype, w.shape)) return "g, m or v is not like w";
+  if (change.present() && !is_scalar(change)) return "change is not f64 [1]";
+  return is_scalar(lr) && is_scalar(scale) && is_scalar(updates) ? nullptr : "lr, scale or updates is not f64 [1]";
+}
+
+const char* AdamWCompact::check() const {
+  if (!is_real(g)) return "g is not real";
+  if (!is_stored(w, g.dtype, g.shape)) return "w is not like g";
+  if ((m.dtype != DType::bf16 && m.dtype != DType::u8) || m.shape != g.shape) return "m is not like g in bf16 or u8";
+  if (!is(v, m.dtype, g.shape)) return "v is not like m";
+  if (m.dtype == DType::u8) {
+    const Shape blocks = {(g.size() + moment_block - 1) / moment_block};
+    if (!is(m_scales, g.dtype, blocks) || !is(v_scales, g.dtype, blocks)) return "m_scales or v_scales is not [blocks]";
+  } else if (m_scales.present() || v_scales.present()) {
+    return "bf16 has no scales";
+  }
   if (change.present() && !is_scalar(change)) return "change is not f64 [1]";
   return is_scalar(lr) && is_scalar(scale) && is_scalar(updates) ? nullptr : "lr, scale or updates is not f64 [1]";
 }

@@ -67,6 +67,30 @@ struct AdamW {
   double flops() const { return 14.0 * static_cast<double>(w.size()); }
 };
 
+// AdamW whose moments are kept in bf16, or in 8 bits (kernels/rounding.h), and the parameter perhaps in bf16 without an
+// original in f32. All is computed as in AdamW, and what is kept is rounded by chance.
+struct AdamWCompact {
+  static constexpr std::string_view name = "adamw_compact";
+  TensorView w;                   // any shape, bf16, updated
+  TensorView g;                   // like w, real
+  TensorView m, v;                // like w in bf16, or u8 codes, updated
+  TensorView m_scales, v_scales;  // of codes: [blocks of moment_block elements], like g, updated; else not present
+  TensorView lr, scale, updates;  // as in AdamW
+  TensorView change;              // [1] f64 = sum of squares of what was taken from w, before rounding; or not present
+  double beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
+  std::uint64_t seed = 0;  // of this tensor
+
+  template <class Self, class F>
+  static void operands(Self& s, F&& f) {
+    f("g", s.g, Access::read), f("w", s.w, Access::update), f("m", s.m, Access::update), f("v", s.v, Access::update);
+    f("m_scales", s.m_scales, Access::update), f("v_scales", s.v_scales, Access::update);
+    f("lr", s.lr, Access::read), f("scale", s.scale, Access::read), f("updates", s.updates, Access::read);
+    f("change", s.change, Access::write);
+  }
+  const char* check() const;
+  double flops() const { return 30.0 * static_cast<double>(w.size()); }
+};
+
 // Muon (Jordan et al. 2024; scale and decay as Moonlight, Liu et al. 2025): m = momentum m + g; u = g + momentum m
 // (Nesterov); w = w (1 - lr decay) - lr factor NS(u). rows = outputs. Nothing is changed when scale is 0.
 struct Muon {

@@ -7,6 +7,7 @@
 
 #include "app/cli/common.h"
 #include "app/cli/console.h"
+#include "app/cli/levers.h"
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
 #include "engine/service/planning.h"
@@ -30,7 +31,38 @@ std::string shape_text(const Shape& s) {
   return text;
 }
 
-std::string for_people(const TrainingMemory& m, const RunConfig& config) {
+// What the closed forms say of it, beside the plan.
+std::string estimates(const TrainingMemory& m) {
+  const MemoryEstimate& e = m.estimate;
+  const PlannedProgram& most = m.programs[m.largest_program];
+  const auto at_peak = [&](std::initializer_list<BufferClass> classes) {
+    std::int64_t bytes = 0;
+    for (const BufferClass c : classes) {
+      const auto i = static_cast<std::size_t>(c);
+      bytes += m.persistent_by_class[i] + most.live_by_class[i];
+    }
+    return bytes;
+  };
+  const auto range = [](double least, double most_bytes) {
+    return format_bytes(least) + (most_bytes > least ? " to " + format_bytes(most_bytes) : "");
+  };
+  const std::int64_t state = at_peak({BufferClass::parameter, BufferClass::gradient, BufferClass::optimiser});
+  const std::int64_t activations = at_peak({BufferClass::activation}), workspace = at_peak({BufferClass::workspace});
+  return table(
+             {{"estimate, in bf16 on a GPU", "20 to 34 B a channel", "list of tensors", "this plan at its peak"},
+              {"parameters, gradients, optimiser", format_bytes(static_cast<double>(e.state)),
+               format_bytes(static_cast<double>(e.state)), megabytes(state)},
+              {"activations", range(e.trunk_least, e.trunk_most), format_bytes(e.listed_trunk), megabytes(activations)},
+              {"loss head; workspace", format_bytes(e.head), format_bytes(e.listed_head), megabytes(workspace)},
+              {"together", range(e.least(), e.most()), format_bytes(e.listed()), megabytes(m.peak_bytes())}},
+             {false, true, true, true}) +
+         "The closed forms keep every gradient and both halves of the step at once, and store what automatic\n"
+         "differentiation would. The plan counts what is alive in this engine at one instant, in its own types: a\n"
+         "gradient lives until it is used, a buffer until it is read last, and workspace is what this backend asks "
+         "for.\n";
+}
+
+std::string for_people(const TrainingMemory& m, const RunConfig& config, const Levers& levers) {
   const PlannedProgram& most = m.programs[m.largest_program];
   std::string text =
       fmt::format("{} on {}, {}: {} tokens a step, cut into {} of {} x {}\n\n", config.name, m.device,
@@ -69,6 +101,7 @@ std::string for_people(const TrainingMemory& m, const RunConfig& config) {
   text += m.largest_micro_batch > 0
               ? fmt::format("the largest micro-batch that fits has {} sequences\n", m.largest_micro_batch)
               : std::string("no micro-batch fits\n");
+  text += "\n" + lever_table(levers) + "\n" + estimates(m) + "\n";
   text += fmt::format("on the disk: {} for a checkpoint, {} at once: {}\n", megabytes(m.checkpoint_bytes),
                       m.checkpoints, megabytes(m.checkpoint_bytes * m.checkpoints));
   return text;
@@ -101,7 +134,7 @@ void write_buffer(JsonWriter& w, const PlannedBuffer& b) {
   w.end_object();
 }
 
-std::string as_json(const TrainingMemory& m, const RunConfig& config) {
+std::string as_json(const TrainingMemory& m, const RunConfig& config, const Levers& levers) {
   JsonWriter w;
   w.begin_object();
   w.member("name", config.name);
@@ -122,6 +155,20 @@ std::string as_json(const TrainingMemory& m, const RunConfig& config) {
   w.member("largest_micro_batch", m.largest_micro_batch);
   write_by_class(w, "persistent_by_class", m.persistent_by_class);
   w.member("peak_program", m.programs[m.largest_program].name);
+  w.key("levers"), write_levers(w, levers);
+  const MemoryEstimate& e = m.estimate;
+  w.key("estimate");
+  w.begin_object();
+  w.member("state_bytes", e.state);
+  w.member("least_bytes", e.least());
+  w.member("most_bytes", e.most());
+  w.member("listed_bytes", e.listed());
+  w.member("trunk_least_bytes", e.trunk_least);
+  w.member("trunk_most_bytes", e.trunk_most);
+  w.member("listed_trunk_bytes", e.listed_trunk);
+  w.member("head_bytes", e.head);
+  w.member("listed_head_bytes", e.listed_head);
+  w.end_object();
   w.key("programs");
   w.begin_array();
   for (const PlannedProgram& p : m.programs) {
@@ -165,8 +212,10 @@ Status memory(Context& context, const Options& options) {
   if (Status valid = check_step(*config); !valid) return valid;
   const Result<TrainingMemory> plan = plan_training_memory(*config, budget);
   if (!plan) return tl::unexpected(plan.error());
-  context.console.print(for_people(*plan, *config));
-  context.console.print_json(as_json(*plan, *config));
+  const Result<Levers> levers = memory_levers(*config, plan->budget_bytes);
+  if (!levers) return tl::unexpected(levers.error());
+  context.console.print(for_people(*plan, *config, *levers));
+  context.console.print_json(as_json(*plan, *config, *levers));
   return {};
 }
 
@@ -185,7 +234,9 @@ Verb plan_verb() {
       {},
       [options](Context& context) { return memory(context, *options); },
       "The step is built as training would build it, and nothing is run or allocated. What is shown is what training\n"
-      "then allocates (plan_bytes of `stacklab train --json`); the process needs a little more, its peak_bytes."};
+      "then allocates (plan_bytes of `stacklab train --json`); the process needs a little more, its peak_bytes.\n"
+      "Levers are what makes it smaller, in the order in which to reach for them: each as far as it must go to fit.\n"
+      "Closed forms for models that nobody has built stand beside it as an estimate."};
   return {"plan", "What a run will need",   "stacklab plan memory experiments/first-run.json",
           {},     {std::move(memory_verb)}, {},
           {}};

@@ -8,6 +8,7 @@
 
 #include "app/cli/common.h"
 #include "app/cli/console.h"
+#include "app/cli/levers.h"
 #include "app/cli/operations.h"
 #include "app/cli/progress.h"
 #include "app/cli/signals.h"
@@ -112,6 +113,7 @@ std::string as_json(const JobOutcome& o, const Stored& run, const fs::path& work
   w.member("tokens_per_second", o.tokens_per_second);
   member_or_null(w, "mfu_6nd", known(o.utilisation.mfu_6nd));
   member_or_null(w, "mfu_attention", known(o.utilisation.mfu_attention));
+  member_or_null(w, "mfu_documents", known(o.utilisation.mfu_documents));
   member_or_null(w, "hfu", known(o.utilisation.hfu));
   w.member("parameters", o.parameters);
   w.member("plan_bytes", o.plan_bytes);
@@ -119,6 +121,7 @@ std::string as_json(const JobOutcome& o, const Stored& run, const fs::path& work
   w.member("workspace", workspace.string());
   w.member("folder", run.folder.string());
   if (o.trace) write_trace(w, *o.trace);
+  if (o.levers) w.key("levers"), write_levers(w, *o.levers);
   if (o.error) {
     w.member("error", o.error->what);
     w.member("remedy", o.error->remedy);
@@ -225,6 +228,11 @@ Status run_job(Context& context, const RunConfig& config, bool resume, const Job
   const std::int64_t job = (*service)->submit(config, submit);
   const JobOutcome outcome = follow(**service, job, config.name, submit.max_steps, console);
   const Stored run = stored_run(**service, outcome, config);
+
+  if (outcome.levers) {
+    console.note("\n" + lever_table(*outcome.levers));
+    console.print_json(as_json(outcome, run, (*service)->workspace()));
+  }
 
   // A budget that is spent ends a run in order, too.
   const bool ended_in_order =

@@ -98,6 +98,9 @@ void list(List& l, OptimConfig& c) {
   l.add("adam_beta1", c.adam_beta1, "", between(0, 0.999999), "Decay of the first moment");
   l.add("adam_beta2", c.adam_beta2, "", between(0, 0.99999999), "Decay of the second moment");
   l.add("adam_eps", c.adam_eps, "", between(0, 1), "Added to the root of the second moment");
+  l.add("adam_state", c.adam_state, "", one_of({"fp32", "int8", "bf16"}),
+        "Moments of AdamW; bf16 in mixed precision without fp32 masters. The two small ones are rounded by chance")
+      .added_later = true;
   l.add("weight_decay", c.weight_decay, "", between(0, 10), "On hidden matrices; none on embeddings and gains");
   l.add("grad_clip", c.grad_clip, "", between(0, 1e9), "Largest global norm of the gradient").zero_word = "off";
   l.add("qk_clip", c.qk_clip, "", between(0, 1e9), "Attention logit above which queries and keys shrink").zero_word =

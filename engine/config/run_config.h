@@ -51,6 +51,8 @@ struct OptimConfig {
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.95;
   double adam_eps = 1e-8;
+  // What AdamW keeps its moments in: fp32; int8, in blocks; bf16, and in mixed precision its parameters too.
+  std::string adam_state = "fp32";
   double weight_decay = 0.1;  // on hidden matrices; none on embeddings and gains
   double grad_clip = 1.0;     // global L2 norm; 0: off
   double qk_clip = 100.0;     // logit threshold; 0: off

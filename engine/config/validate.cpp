@@ -134,6 +134,11 @@ Status check_model(const RunConfig& config) {
 Status check_step(const RunConfig& config) {
   if (Status ok = check_model(config); !ok) return ok;
   if (Status ok = check_cut(config); !ok) return ok;
+  const OptimConfig& o = config.optim;
+  if (o.adam_state == "bf16" && o.matrices == "adamw" && config.train.precision == "bf16" && !config.model.qk_norm &&
+      o.qk_clip > 0)
+    return usage_error("optim.qk_clip: it rescales projections in fp32, and optim.adam_state bf16 keeps none",
+                       "set optim.qk_clip to 0, model.qk_norm to true, or optim.adam_state to int8");
   return check_device(config);
 }
 

@@ -24,6 +24,18 @@ struct StepBatch {
   std::int64_t targets = 0;
 };
 
+// What attention inside documents costs grows with this: a key for every token of a document, as often as it has
+// tokens.
+inline double squared_document_lengths(const StepBatch& batch) {
+  double sum = 0;
+  for (const MicroBatch& micro : batch.micro)
+    for (std::size_t d = 1; d < micro.cu_seqlens.size(); ++d) {
+      const double length = micro.cu_seqlens[d] - micro.cu_seqlens[d - 1];
+      sum += length * length;
+    }
+  return sum;
+}
+
 struct LoaderShape {
   static constexpr std::int64_t min_slot = 4;  // tokens that a document takes at least
 

@@ -27,8 +27,8 @@ Value ParameterBuilder::declare(const std::string& name, ParameterKind kind, Sha
   const DType real = real_of(storage);
   ParameterBuffer b;
   b.kind = kind;
-  const bool copied = storage != real;
-  b.master = set_.persistent(copied ? name + ".master" : name, BufferClass::parameter, real, shape);
+  const bool copied = storage != real && (kind == ParameterKind::embedding ? masters_.embeddings : masters_.matrices);
+  b.master = set_.persistent(copied ? name + ".master" : name, BufferClass::parameter, copied ? real : storage, shape);
   b.value = copied ? set_.persistent(name, BufferClass::parameter, storage, shape) : b.master;
   table_.buffers.push_back(b);
   return b.value;

@@ -17,7 +17,7 @@ enum class ParameterKind : std::uint8_t { embedding, gain, matrix };
 // One buffer, as gradients and optimisers see it.
 struct ParameterBuffer {
   Value value;   // what operations read
-  Value master;  // what is trained, saved and loaded: in mixed precision the f32 original of a bf16 value, else value
+  Value master;  // what is trained, saved and loaded: the f32 original of a bf16 value if it has one, else value
   ParameterKind kind = ParameterKind::matrix;
 
   bool is_copy() const { return value.place.buffer != master.place.buffer; }
@@ -55,12 +55,17 @@ struct ParameterTable {
 inline constexpr double init_std = 0.02;
 double residual_init_std(const ModelConfig& config);
 
+// Which parameters that are kept in bf16 have an f32 original, which is trained in their place.
+struct Masters {
+  bool embeddings = true, matrices = true;
+};
+
 // Declares parameters in a ProgramSet. storage: f32, f64, or bf16 for mixed precision, where matrices get an f32 master
-// and gains are f32.
+// unless told otherwise and gains are f32.
 class ParameterBuilder {
  public:
-  ParameterBuilder(ProgramSet& set, DType storage, ParameterTable& table)
-      : set_(set), storage_(storage), table_(table) {}
+  ParameterBuilder(ProgramSet& set, DType storage, ParameterTable& table, Masters masters = {})
+      : set_(set), storage_(storage), table_(table), masters_(masters) {}
 
   Value gain(const std::string& name, std::int64_t width);
   // multiplied: whether a product reads it too (a head); looking rows up needs no copy of lower precision.
@@ -83,6 +88,7 @@ class ParameterBuilder {
   ProgramSet& set_;
   DType storage_;
   ParameterTable& table_;
+  Masters masters_;
 };
 
 // Rounds every master into the copy that operations read. Appends nothing where there are no copies.

@@ -4,13 +4,14 @@
 
 #include "engine/base/philox.h"
 #include "engine/program/executor.h"
+#include "kernels/bf16.h"
 
 namespace stacklab {
 
 StackModel::StackModel(const ModelConfig& config, DType storage, std::int64_t max_len, ProgramSet& set,
-                       Recompute recompute)
+                       Recompute recompute, Masters masters)
     : config_(config), real_(real_of(storage)), recompute_(recompute) {
-  ParameterBuilder parameters(set, storage, table_);
+  ParameterBuilder parameters(set, storage, table_, masters);
   embedding_ = parameters.embedding("tok_emb.weight", config_.vocab_size, config_.d_model, config_.tie_embeddings);
   lookup_ = parameters.master("tok_emb.weight");
   for (std::int64_t layer = 0; layer < config_.n_layers; ++layer) {
@@ -89,13 +90,21 @@ void StackModel::backward(Builder& p, const TokenInputs& in, const State& state,
 void initialise(const ParameterTable& table, std::uint64_t seed, const Executor& executor) {
   const auto fill = [&](auto elements, const Parameter& p, std::uint32_t tensor) {
     const Philox numbers(seed, tensor);
-    for (std::size_t i = 0; i < elements.size(); ++i)
-      elements[i] = static_cast<std::remove_cvref_t<decltype(elements[i])>>(
-          p.kind == ParameterKind::gain ? 1.0 : p.init_std * numbers.normal(i));
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const double x = p.kind == ParameterKind::gain ? 1.0 : p.init_std * numbers.normal(i);
+      if constexpr (std::is_same_v<decltype(elements), std::span<BFloat16>>)
+        elements[i] = BFloat16(static_cast<float>(x));
+      else
+        elements[i] = static_cast<std::remove_cvref_t<decltype(elements[i])>>(x);
+    }
   };
   for (std::size_t n = 0; n < table.parameters.size(); ++n) {
     const Parameter& p = table.parameters[n];
-    executor.visit(p.view, [&](auto elements) { fill(elements, p, static_cast<std::uint32_t>(n)); });
+    const auto tensor = static_cast<std::uint32_t>(n);
+    if (p.view.dtype == DType::bf16)
+      fill(executor.host<BFloat16>(p.view), p, tensor);
+    else
+      executor.visit(p.view, [&](auto elements) { fill(elements, p, tensor); });
   }
 }
 

@@ -30,7 +30,8 @@ class StackModel {
  public:
   // storage: f32, f64, or bf16 for mixed precision (bf16 matrices with f32 masters, f32 residual stream). max_len: the
   // longest document that attention will meet, for counting FLOPs. The config must have passed check_layers.
-  StackModel(const ModelConfig& config, DType storage, std::int64_t max_len, ProgramSet& set, Recompute recompute = {});
+  StackModel(const ModelConfig& config, DType storage, std::int64_t max_len, ProgramSet& set, Recompute recompute = {},
+             Masters masters = {});
 
   const ModelConfig& config() const { return config_; }
   const ParameterTable& parameters() const { return table_; }

@@ -69,7 +69,10 @@ Status check_tie(const Safetensors& file, std::string_view source_name) {
 }  // namespace
 
 SafetensorsType file_type(DType type) {
-  return type == DType::f64 ? SafetensorsType::f64 : type == DType::bf16 ? SafetensorsType::bf16 : SafetensorsType::f32;
+  return type == DType::f64    ? SafetensorsType::f64
+         : type == DType::bf16 ? SafetensorsType::bf16
+         : type == DType::u8   ? SafetensorsType::u8
+                               : SafetensorsType::f32;
 }
 
 std::vector<std::int64_t> file_shape(const Shape& shape) { return {shape.dim.begin(), shape.dim.begin() + shape.rank}; }

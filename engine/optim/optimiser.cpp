@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/program/executor.h"
+#include "kernels/rounding.h"
 
 namespace stacklab {
 
@@ -12,14 +13,24 @@ double muon_factor(const std::string& scale, std::int64_t rows, std::int64_t col
   return std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(cols)));
 }
 
-Optimiser::Optimiser(const OptimConfig& config, const ParameterTable& table, ProgramSet& set)
-    : config_(config), table_(table) {
+Optimiser::Optimiser(const OptimConfig& config, const ParameterTable& table, ProgramSet& set, std::int64_t seed)
+    : config_(config), seed_(static_cast<std::uint64_t>(seed)), table_(table) {
   for (const Parameter& p : table.parameters) {
     Slot slot;
     slot.muon = config.matrices == "muon" && p.kind == ParameterKind::matrix;
-    slot.m = set.persistent((slot.muon ? "muon_m." : "adam_m.") + p.name, BufferClass::optimiser, p.view.dtype,
-                            p.view.shape);
-    if (!slot.muon) slot.v = set.persistent("adam_v." + p.name, BufferClass::optimiser, p.view.dtype, p.view.shape);
+    // Gains are few, and everything depends on them.
+    const bool compact = !slot.muon && p.kind != ParameterKind::gain && config.adam_state != "fp32";
+    const DType type = !compact ? real_of(p.view.dtype) : config.adam_state == "int8" ? DType::u8 : DType::bf16;
+    const auto state = [&](const char* name, DType dtype, Shape shape) {
+      return set.persistent(name + p.name, BufferClass::optimiser, dtype, shape);
+    };
+    slot.m = state(slot.muon ? "muon_m." : "adam_m.", type, p.view.shape);
+    if (!slot.muon) slot.v = state("adam_v.", type, p.view.shape);
+    if (type == DType::u8) {
+      const Shape blocks = {(p.view.size() + moment_block - 1) / moment_block};
+      slot.m_scales = state("adam_m_scales.", real_of(p.view.dtype), blocks);
+      slot.v_scales = state("adam_v_scales.", real_of(p.view.dtype), blocks);
+    }
     slots_.push_back(slot);
   }
   updates_ = set.persistent("updates", BufferClass::scalar, DType::f64, {1});
@@ -74,6 +85,22 @@ void Optimiser::append_update(Builder& p, const Io& io, std::size_t index, const
             .weight_decay = decay,
             .factor = muon_factor(config_.muon_scale, parameter.view.rows(), parameter.view.cols()),
             .ns_steps = config_.ns_steps});
+  } else if (slot.m.dtype != gradient.dtype) {
+    p.adamw_compact({.w = parameter.view,
+                     .g = gradient,
+                     .m = slot.m,
+                     .v = slot.v,
+                     .m_scales = slot.m_scales,
+                     .v_scales = slot.v_scales,
+                     .lr = io.adam_lr,
+                     .scale = io.scale,
+                     .updates = updates_,
+                     .change = change,
+                     .beta1 = config_.adam_beta1,
+                     .beta2 = config_.adam_beta2,
+                     .eps = config_.adam_eps,
+                     .weight_decay = decay,
+                     .seed = seed_ * 0x9e3779b97f4a7c15u + index});
   } else {
     p.adamw({.w = parameter.view,
              .g = gradient,
@@ -117,6 +144,9 @@ std::vector<Optimiser::StateTensor> Optimiser::state() const {
     const std::string& name = table_.parameters[i].name;
     tensors.push_back({(slots_[i].muon ? "muon_m." : "adam_m.") + name, slots_[i].m});
     if (!slots_[i].muon) tensors.push_back({"adam_v." + name, slots_[i].v});
+    if (!slots_[i].m_scales.present()) continue;
+    tensors.push_back({"adam_m_scales." + name, slots_[i].m_scales});
+    tensors.push_back({"adam_v_scales." + name, slots_[i].v_scales});
   }
   tensors.push_back({"updates", updates_});
   return tensors;

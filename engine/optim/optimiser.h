@@ -16,7 +16,8 @@ class Executor;
 
 class Optimiser {
  public:
-  Optimiser(const OptimConfig& config, const ParameterTable& table, ProgramSet& set);
+  // seed: of what is rounded by chance.
+  Optimiser(const OptimConfig& config, const ParameterTable& table, ProgramSet& set, std::int64_t seed = 0);
 
   struct Io {
     Value adam_lr, muon_lr;  // [1] f64 inputs
@@ -29,7 +30,8 @@ class Optimiser {
   // gradients: one for each buffer of the table, in its order.
   Io append(Builder& p, const std::vector<Value>& gradients) const;
 
-  // State as checkpoints name it: "adam_m.blocks.0.attn_norm.weight", "muon_m.blocks.0.attn.wq.weight", "updates".
+  // State as checkpoints name it: "adam_m.blocks.0.attn_norm.weight", "muon_m.blocks.0.attn.wq.weight", "updates";
+  // "adam_m_scales." and "adam_v_scales." of moments in 8 bits.
   struct StateTensor {
     std::string name;
     Value view;
@@ -42,13 +44,15 @@ class Optimiser {
  private:
   struct Slot {
     bool muon = false;
-    Value m, v;  // like the parameter; v for AdamW only
+    Value m, v;                // like the parameter; v for AdamW only
+    Value m_scales, v_scales;  // of moments in 8 bits
   };
   bool clips_projections() const;
   void append_update(Builder& p, const Io& io, std::size_t index, const Value& gradient) const;
   void append_qk_clip(Builder& p, Io& io) const;
 
   OptimConfig config_;
+  std::uint64_t seed_;
   const ParameterTable& table_;
   std::vector<Slot> slots_;  // like table_.parameters
   Value updates_;

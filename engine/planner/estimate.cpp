@@ -56,7 +56,10 @@ MemoryEstimate estimate_memory(const RunConfig& config, std::int64_t tokens, std
   const std::int64_t by_muon = config.optim.matrices == "muon" ? counts.hidden_matrices : 0;
   const TrunkShape trunk{m.n_layers, m.d_model, m.n_heads};
   MemoryEstimate e;
-  e.state = by_muon * state_bytes_per_parameter("muon") + (counts.total - by_muon) * state_bytes_per_parameter("adamw");
+  e.state = by_muon * state_bytes_per_parameter("muon") +
+            (counts.total - by_muon) * state_bytes_per_parameter(config.optim.adam_state == "int8"   ? "adamw8bit"
+                                                                 : config.optim.adam_state == "bf16" ? "adamw_bf16"
+                                                                                                     : "adamw");
   const double layer = product(tokens, kept_elements_per_layer(m, config.run.recompute == "swiglu")) * bf16_bytes;
   e.trunk_least = trunk_bytes(trunk, tokens, least_coefficient);
   e.trunk_most = trunk_bytes(trunk, tokens, most_coefficient);

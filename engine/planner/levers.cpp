@@ -71,6 +71,17 @@ std::vector<Choice> more_recompute(const RunConfig& c, const LoaderShape&) {
   return choices;
 }
 
+std::vector<Choice> smaller_state(const RunConfig& c, const char* state, const char* what) {
+  if (c.optim.adam_state == state) return {};
+  return {{{fmt::format("optim.adam_state={}", state)}, what, "it is another run, and its curve a little different"}};
+}
+std::vector<Choice> int8_state(const RunConfig& c, const LoaderShape&) {
+  return smaller_state(c, "int8", "AdamW keeps its moments in 8 bits");
+}
+std::vector<Choice> bf16_state(const RunConfig& c, const LoaderShape&) {
+  return smaller_state(c, "bf16", "AdamW keeps its moments in bf16, and in mixed precision no fp32 masters");
+}
+
 struct Kind {
   std::string_view name;
   std::vector<Choice> (*choices)(const RunConfig& config, const LoaderShape& shape);
@@ -80,6 +91,8 @@ constexpr Kind kinds[] = {
     {"loss_chunk", smaller_chunks, "the loss head is in small chunks already"},
     {"micro_batch", smaller_micro_batches, "a micro-batch is one sequence already"},
     {"recompute", more_recompute, "blocks are computed again already"},
+    {"adam_int8", int8_state, "AdamW keeps its moments in 8 bits already"},
+    {"adam_bf16", bf16_state, "AdamW keeps its moments in bf16 already"},
 };
 
 RunConfig with(const RunConfig& config, const std::vector<std::string>& settings) {
@@ -122,13 +135,22 @@ Result<Levers> memory_levers(const RunConfig& config, std::int64_t budget) {
     std::optional<Choice> best;
     std::int64_t least = reached;
     const std::vector<Choice> choices = kind.choices(together, loader_shape(together).value());
+    std::string refusal;
     for (const Choice& choice : choices) {
-      const std::int64_t bytes = planned(with(together, choice.settings), **backend).bytes;
+      const RunConfig changed = with(together, choice.settings);
+      if (Status ok = check_step(changed); !ok) {
+        refusal = ok.error().what;
+        continue;
+      }
+      const std::int64_t bytes = planned(changed, **backend).bytes;
       if (bytes >= least) continue;
       least = bytes, best = choice;
       if (bytes <= budget) break;
     }
-    lever.why_not = choices.empty() ? kind.exhausted : best ? "" : "it saves nothing here";
+    lever.why_not = choices.empty()   ? std::string(kind.exhausted)
+                    : best            ? ""
+                    : refusal.empty() ? "it saves nothing here"
+                                      : refusal;
     if (best) {
       together = with(together, best->settings);
       reached = least;

@@ -76,6 +76,7 @@ Result<TrainingMemory> plan_training_memory(const RunConfig& config, std::int64_
   memory.persistent_bytes = plan.persistent_bytes;
   memory.step_bytes = plan.step_bytes;
   memory.persistent_by_class = plan.persistent_by_class;
+  memory.estimate = estimate_memory(config, shape->tokens(), head_chunk(config, *shape));
   memory.checkpoint_bytes = checkpoint_size(config).total();
   memory.checkpoints = checkpoints_at_once(config);
   memory.available_bytes = system_memory().available;

@@ -10,6 +10,7 @@
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
 #include "engine/data/loader.h"
+#include "engine/planner/estimate.h"
 #include "engine/program/program.h"
 
 namespace stacklab {
@@ -45,6 +46,8 @@ struct TrainingMemory {
   std::int64_t persistent_bytes = 0, step_bytes = 0;
   std::array<std::int64_t, buffer_class_count> persistent_by_class = {};
   std::int64_t peak_bytes() const { return persistent_bytes + step_bytes; }  // all that the engine allocates for a run
+
+  MemoryEstimate estimate;  // what closed forms say of such a micro-batch
 
   std::int64_t checkpoint_bytes = 0;  // of one checkpoint, on the disk
   std::int64_t checkpoints = 0;       // kept there at once, at most

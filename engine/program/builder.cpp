@@ -297,6 +297,7 @@ void Builder::clip_scale(const Value& partials, const Value& norm, const Value& 
 }
 
 void Builder::adamw(op::AdamW operation) { append(operation); }
+void Builder::adamw_compact(op::AdamWCompact operation) { append(operation); }
 void Builder::cast(const Value& from, const Value& to) { append(op::Cast{.from = from, .to = to}); }
 void Builder::muon(op::Muon operation) { append(operation); }
 void Builder::qk_clip_heads(op::QkClipHeads operation) { append(operation); }

@@ -93,6 +93,7 @@ class Builder {
   void sum_squares(const Value& g, const Value& out);
   void clip_scale(const Value& partials, const Value& norm, const Value& scale, const Value& updates, double max_norm);
   void adamw(op::AdamW operation);
+  void adamw_compact(op::AdamWCompact operation);
   // to = from in the type of to
   void cast(const Value& from, const Value& to);
   void muon(op::Muon operation);

@@ -7,12 +7,15 @@
 #include "engine/program/checker.h"
 
 namespace stacklab {
-Result<Executor> Executor::create(const ProgramSet& set, const Backend& backend, ParallelFor* parallel) {
+Result<Executor> Executor::create(const ProgramSet& set, const Backend& backend, ParallelFor* parallel,
+                                  const Accept& accept) {
   Executor e;
   e.set_ = &set;
   e.backend_ = &backend;
   e.context_.parallel = parallel;
   e.plan_ = plan_memory(set);
+  if (accept)
+    if (Status s = accept(e.plan_); !s) return tl::unexpected(s.error());
   std::vector<std::string> faults = check_plan(set, e.plan_);
   for (std::size_t p = 0; p < set.programs().size(); ++p)
     for (std::string& fault : check_program(set, static_cast<int>(p))) faults.push_back(std::move(fault));

@@ -2,6 +2,7 @@
 // is made, and nothing afterwards.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,9 +18,12 @@ namespace stacklab {
 
 class Executor {
  public:
+  // Whether so much may be allocated; its error is create's.
+  using Accept = std::function<Status(const MemoryPlan& plan)>;
   // Checks the set and its plan, allocates both arenas and binds every operation. set, backend and parallel must
   // outlive the executor.
-  static Result<Executor> create(const ProgramSet& set, const Backend& backend, ParallelFor* parallel);
+  static Result<Executor> create(const ProgramSet& set, const Backend& backend, ParallelFor* parallel,
+                                 const Accept& accept = {});
 
   // Runs a whole Program, or one segment of it. The step arena belongs to the Program that ran last: another Program's
   // inputs must be written after this one's outputs were read.

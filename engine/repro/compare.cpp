@@ -55,7 +55,7 @@ std::optional<Difference> compare_entries(const SafetensorsEntry* a, const Safet
 
 bool is_repeatable(std::string_view name) {
   return name != metric::tokens_per_second && name != metric::mfu_6nd && name != metric::mfu_attention &&
-         name != metric::hfu && name != metric::process_bytes;
+         name != metric::mfu_documents && name != metric::hfu && name != metric::process_bytes;
 }
 
 Comparison compare_metrics(const MetricTable& recorded, const MetricTable& replayed, std::int64_t first_step,

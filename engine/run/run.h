@@ -43,9 +43,11 @@ inline constexpr std::string_view grad_norm = "grad_norm";      // global L2 nor
 inline constexpr std::string_view update_norm = "update_norm";  // L2 norm of what the update took from the parameters
 inline constexpr std::string_view tokens_per_second = "tokens_per_second";  // of whole steps
 // Of a whole step, as a share of what this computer's matrix products reach: 6 FLOPs per parameter and token; useful
-// FLOPs with attention over the run's length; what the Programs execute, optimiser included.
+// FLOPs with attention over the run's length; the same with attention inside the documents of the step, by the sum of
+// their squared lengths; what the Programs execute, optimiser included, with attention over the run's length.
 inline constexpr std::string_view mfu_6nd = "mfu_6nd";
 inline constexpr std::string_view mfu_attention = "mfu_attention";
+inline constexpr std::string_view mfu_documents = "mfu_documents";
 inline constexpr std::string_view hfu = "hfu";
 inline constexpr std::string_view process_bytes = "process_bytes";  // resident memory of the process that trains
 inline constexpr std::string_view max_logit = "max_logit";          // largest attention logit of all layers and heads
@@ -89,10 +91,11 @@ std::optional<RunEvent::Severity> severity_from_string(std::string_view word);
 // again.
 bool outlives_step(RunEvent::Kind kind);
 
-// See metric::mfu_6nd and the two after it. NaN: the rate of matrix products is not known.
+// See metric::mfu_6nd and the three after it. NaN: the rate of matrix products is not known.
 struct Utilisation {
   double mfu_6nd = std::numeric_limits<double>::quiet_NaN();
   double mfu_attention = std::numeric_limits<double>::quiet_NaN();
+  double mfu_documents = std::numeric_limits<double>::quiet_NaN();
   double hfu = std::numeric_limits<double>::quiet_NaN();
 };
 

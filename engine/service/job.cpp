@@ -368,6 +368,10 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& d
   if (!config.train.parent.empty()) todo.also_accepted = {config.train.parent.substr(0, config.train.parent.find('@'))};
   const BudgetWatch budget(config.run.budget, claim->process_seconds);
   JobOutcome outcome;
+  todo.memory_remedy = [&](std::int64_t available) {
+    if (auto levers = memory_levers(config, available)) outcome.levers = std::move(*levers);
+    return outcome.levers ? to_text(*outcome.levers) : std::string();
+  };
   outcome.job = order.job;
   outcome.run = id;
   // A process that was stopped by its budget has left less than a step of it.

@@ -11,6 +11,7 @@
 
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
+#include "engine/planner/levers.h"
 #include "engine/run/run.h"
 #include "engine/service/detach.h"
 #include "engine/store/store.h"
@@ -50,6 +51,7 @@ struct JobOutcome {
   double first_loss = 0, loss = 0, val_loss = 0, val_bpb = 0, unigram_entropy = 0, seconds = 0, tokens_per_second = 0;
   Utilisation utilisation;  // at tokens_per_second
   std::optional<TraceSummary> trace;
+  std::optional<Levers> levers;   // of a run that was refused for its memory
   bool already_finished = false;  // resume of a finished run: nothing was done
 };
 

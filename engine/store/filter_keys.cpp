@@ -44,9 +44,9 @@ std::vector<FilterKey> all_keys() {
       {"parent", Type::text, "run that it was forked from"},
       {"fork_step", Type::number, "step that it was forked after"},
       {"is", Type::is, "other properties", {"archived", "deleted", "detached", "dirty", "forked"}}};
-  for (const std::string_view name :
-       {metric::ce, metric::z_loss, metric::grad_norm, metric::update_norm, metric::max_logit, metric::adam_lr,
-        metric::muon_lr, metric::mfu_6nd, metric::mfu_attention, metric::hfu, metric::process_bytes})
+  for (const std::string_view name : {metric::ce, metric::z_loss, metric::grad_norm, metric::update_norm,
+                                      metric::max_logit, metric::adam_lr, metric::muon_lr, metric::mfu_6nd,
+                                      metric::mfu_attention, metric::mfu_documents, metric::hfu, metric::process_bytes})
     keys.push_back({"metric." + std::string(name), Type::number, "last value of this metric", {}, true});
   for (const FieldInfo& field : field_infos()) {
     if (field.key == "name") continue;

@@ -252,7 +252,7 @@ std::vector<std::int64_t> set_aside_checkpoints_after(const fs::path& run_dir, s
 CheckpointSize checkpoint_size(const RunConfig& config) {
   // Declared as training declares them, and never allocated.
   ProgramSet set;
-  const StackModel model(config.model, storage_type(config), config.train.seq_len, set);
+  const StackModel model(config.model, storage_type(config), config.train.seq_len, set, {}, masters_of(config));
   const Optimiser optimiser(config.optim, model.parameters(), set);
   const std::map<std::string, std::string> metadata = metadata_of(config, config.steps());
   const auto entry = [](const std::string& name, const Value& v) {

@@ -48,8 +48,8 @@ Result<LoaderShape> loader_shape(const RunConfig& config) {
 }
 
 TrainPrograms::TrainPrograms(const RunConfig& config, const LoaderShape& shape, const Backend& backend)
-    : model(config.model, storage_type(config), shape.seq_len, set, recompute_of(config.run)),
-      optimiser(config.optim, model.parameters(), set) {
+    : model(config.model, storage_type(config), shape.seq_len, set, recompute_of(config.run), masters_of(config)),
+      optimiser(config.optim, model.parameters(), set, config.train.seed) {
   const std::int64_t chunk = head_chunk(config, shape);
   if (shape.accumulation == 1)
     build_whole_step(shape, chunk, backend);
@@ -136,10 +136,11 @@ TrainPrograms::MicroIo TrainPrograms::build_evaluation(const LoaderShape& shape,
 }
 
 Result<std::unique_ptr<TrainStep>> TrainStep::create(const RunConfig& config, const LoaderShape& shape,
-                                                     const Backend& backend, ParallelFor* team) {
+                                                     const Backend& backend, ParallelFor* team,
+                                                     const Executor::Accept& accept) {
   std::unique_ptr<TrainStep> step(new TrainStep);
   step->programs_ = std::make_unique<TrainPrograms>(config, shape, backend);
-  auto executor = Executor::create(step->programs_->set, backend, team);
+  auto executor = Executor::create(step->programs_->set, backend, team, accept);
   if (!executor) return tl::unexpected(executor.error());
   step->executor_ = std::make_unique<Executor>(std::move(*executor));
   step->max_logits_.resize(static_cast<std::size_t>(config.model.n_layers * config.model.n_heads));

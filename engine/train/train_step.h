@@ -22,6 +22,12 @@ inline DType storage_type(const RunConfig& config) {
 // What a run computes in.
 inline DType real_type(const RunConfig& config) { return real_of(storage_type(config)); }
 
+// In mixed precision AdamW's parameters are trained in bf16 where its moments are.
+inline Masters masters_of(const RunConfig& config) {
+  const bool masters = config.optim.adam_state != "bf16";
+  return {.embeddings = masters, .matrices = masters || config.optim.matrices == "muon"};
+}
+
 // The backend that run.device names, for what the run computes in.
 Result<const Backend*> training_backend(const RunConfig& config);
 
@@ -79,9 +85,10 @@ struct StepResult {
 
 class TrainStep {
  public:
-  // Memory is allocated here and nowhere else. team may be null.
+  // Memory is allocated here and nowhere else, if accept allows its plan. team may be null.
   static Result<std::unique_ptr<TrainStep>> create(const RunConfig& config, const LoaderShape& shape,
-                                                   const Backend& backend, ParallelFor* team);
+                                                   const Backend& backend, ParallelFor* team,
+                                                   const Executor::Accept& accept = {});
 
   struct Rates {
     double adam = 0, muon = 0;

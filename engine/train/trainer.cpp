@@ -71,8 +71,8 @@ class Trainer {
       sink_.event({RunEvent::Kind::warning, 0, "No validation loss: " + held_out.error().message()});
     }
     team_.emplace(threads_for(config_.run.threads));
-    if (Status s = check_memory(*shape, **backend); !s) return s;
-    auto step = TrainStep::create(config_, *shape, **backend, &*team_);
+    auto step = TrainStep::create(config_, *shape, **backend, &*team_,
+                                  [this](const MemoryPlan& plan) { return check_memory(plan.total()); });
     if (!step) return tl::unexpected(step.error());
     step_ = std::move(*step);
     step_flops_ = step_->programs().step_flops(shape->accumulation);
@@ -109,14 +109,15 @@ class Trainer {
   }
 
   // The plan against what is free now, before anything is allocated.
-  Status check_memory(const LoaderShape& shape, const Backend& backend) const {
-    const std::int64_t planned = plan_memory(TrainPrograms(config_, shape, backend).set).total();
+  Status check_memory(std::int64_t planned) const {
     const std::int64_t available = system_memory().available;
     if (!config_.run.memory_guard || available <= 0 || planned <= available) return {};
+    const std::string remedy = request_.memory_remedy ? request_.memory_remedy(available) : std::string();
     return refused(
         fmt::format("the run's plan needs {} of memory, {} are free", format_bytes(static_cast<double>(planned)),
                     format_bytes(static_cast<double>(available))),
-        "use a smaller run.micro_batch or model, or --set run.memory_guard=false");
+        (remedy.empty() ? "use a smaller run.micro_batch or model" : remedy) +
+            "; --set run.memory_guard=false tries it all the same");
   }
 
   Status restore() {
@@ -188,6 +189,8 @@ class Trainer {
     const bool traced = tracer_->end_step(update, step_->executor());
     last_step_seconds_ = steady_seconds() - begin;
     training_seconds_ += last_step_seconds_;
+    squared_lengths_ = squared_document_lengths(batch_);
+    all_squared_lengths_ += squared_lengths_;
     state_.step = update;
     state_.tokens = tokens;
     state_.seconds = seconds_before_ + steady_seconds();
@@ -255,23 +258,27 @@ class Trainer {
                     {metric::tokens_per_second, static_cast<double>(config_.train.batch_tokens) / last_step_seconds_},
                     {metric::process_bytes, static_cast<double>(resident_bytes())}};
     if (request_.gemm_rate > 0) {
-      const Utilisation u = utilisation(last_step_seconds_);
-      event.values.insert(
-          event.values.end(),
-          {{metric::mfu_6nd, u.mfu_6nd}, {metric::mfu_attention, u.mfu_attention}, {metric::hfu, u.hfu}});
+      const Utilisation u = utilisation(last_step_seconds_, squared_lengths_);
+      event.values.insert(event.values.end(), {{metric::mfu_6nd, u.mfu_6nd},
+                                               {metric::mfu_attention, u.mfu_attention},
+                                               {metric::mfu_documents, u.mfu_documents},
+                                               {metric::hfu, u.hfu}});
     }
     if (step_->programs().update_io.muon_lr.present()) event.values.push_back({metric::muon_lr, rates.muon});
     sink_.metrics(event);
   }
 
-  // Of a step that took so long.
-  Utilisation utilisation(double seconds) const {
+  // Of a step that took so long. squared_lengths: of its documents, added up.
+  Utilisation utilisation(double seconds, double squared_lengths) const {
     if (request_.gemm_rate <= 0 || seconds <= 0) return {};
     const auto tokens = static_cast<double>(config_.train.batch_tokens);
     const double available = seconds * request_.gemm_rate;
+    const TokenFlops nominal = flops_per_token(config_.model, config_.train.seq_len);
+    const double products = static_cast<double>(nominal.body + nominal.head) * tokens;
+    const auto of_key = static_cast<double>(flops_per_token(config_.model, 1).attention);
     return {.mfu_6nd = 6 * static_cast<double>(step_->programs().model.parameters().count()) * tokens / available,
-            .mfu_attention =
-                static_cast<double>(flops_per_token(config_.model, config_.train.seq_len).total()) * tokens / available,
+            .mfu_attention = static_cast<double>(nominal.total()) * tokens / available,
+            .mfu_documents = (products + of_key * squared_lengths) / available,
             .hfu = step_flops_ / available};
   }
 
@@ -349,7 +356,9 @@ class Trainer {
     r.seconds = seconds_before_ + steady_seconds();
     const double tokens = static_cast<double>((state_.step - first) * config_.train.batch_tokens);
     r.tokens_per_second = training_seconds_ > 0 ? tokens / training_seconds_ : elapsed > 0 ? tokens / elapsed : 0;
-    r.utilisation = utilisation(static_cast<double>(config_.train.batch_tokens) / r.tokens_per_second);
+    r.utilisation =
+        utilisation(static_cast<double>(config_.train.batch_tokens) / r.tokens_per_second,
+                    all_squared_lengths_ / static_cast<double>(std::max<std::int64_t>(1, state_.step - first)));
     r.parameters = step_->programs().model.parameters().count();
     r.plan_bytes = step_->executor().plan().total();
     r.peak_bytes = peak_resident_bytes();
@@ -376,6 +385,7 @@ class Trainer {
   std::vector<std::string> max_logit_names_;
   double val_bpb_ = std::numeric_limits<double>::quiet_NaN();
   double step_flops_ = 0, entropy_ = 0, seconds_before_ = 0, last_step_seconds_ = 0, training_seconds_ = 0;
+  double squared_lengths_ = 0, all_squared_lengths_ = 0;  // of the last step's documents; of all steps'
   int skipped_in_a_row_ = 0;
   std::optional<double> save_again_at_;  // steady seconds; set while the last attempt failed
   TrainerState state_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -29,6 +30,8 @@ struct TrainRequest {
   // Begin with this checkpoint, wherever it is, and leave run_dir's alone; what it cannot give is an error.
   std::optional<CheckpointFolder> from = {};
   std::vector<std::string> also_accepted = {};  // config hashes whose checkpoints are this run's too: a fork's parent
+  // What would make a run fit that needs more memory than so many bytes.
+  std::function<std::string(std::int64_t available)> memory_remedy = {};
   std::atomic<bool>* checkpoint_now = nullptr;  // set by others: a checkpoint after the step at hand; taken back then
 };
 

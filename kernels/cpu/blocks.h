@@ -13,9 +13,10 @@ struct Blocks {
   static constexpr std::int64_t most = 256;
   static constexpr std::int64_t step = 16;  // blocks begin at multiples of it: whole cache lines of f32
   std::int64_t n, each, count;
-  explicit Blocks(std::int64_t elements) : n(elements) {
+  // Blocks begin at multiples of `multiple`, which step divides and fewest is a multiple of.
+  explicit Blocks(std::int64_t elements, std::int64_t multiple = step) : n(elements) {
     constexpr std::int64_t fewest = 4096;
-    each = std::max(fewest, ((n + most - 1) / most + step - 1) / step * step);
+    each = std::max(fewest, ((n + most - 1) / most + multiple - 1) / multiple * multiple);
     count = (n + each - 1) / each;
   }
   std::int64_t begin(std::int64_t block) const { return block * each; }
@@ -32,8 +33,9 @@ void for_blocks(const KernelContext& context, std::int64_t n, double nanoseconds
 
 // The same for f that returns a double: their sum, in the order of blocks.
 template <class F>
-double sum_over_blocks(const KernelContext& context, std::int64_t n, double nanoseconds, F&& f) {
-  const Blocks blocks(n);
+double sum_over_blocks(const KernelContext& context, std::int64_t n, double nanoseconds, F&& f,
+                       std::int64_t multiple = Blocks::step) {
+  const Blocks blocks(n, multiple);
   double partial[Blocks::most];
   for_each_worth(context, blocks.count, nanoseconds * static_cast<double>(n),
                  [&](std::int64_t block) { partial[block] = f(blocks.begin(block), blocks.end(block)); });

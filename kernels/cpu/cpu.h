@@ -9,8 +9,8 @@ namespace stacklab::cpu {
 // Whether this processor runs it at all.
 bool available();
 
-// products.cpp, loss_head.cpp, attention_ops.cpp, embedding.cpp, optimiser.cpp, muon.cpp, fine.cpp: needs(op) and
-// run(op, context) of each operation.
+// products.cpp, loss_head.cpp, attention_ops.cpp, embedding.cpp, optimiser.cpp, adamw_compact.cpp, muon.cpp, fine.cpp:
+// needs(op) and run(op, context) of each operation.
 Needs needs(const op::NormMatmul& o);
 void run(const op::NormMatmul& o, const KernelContext& context);
 Needs needs(const op::NormMatmulBackward& o);
@@ -49,6 +49,8 @@ inline Needs needs(const op::SumSquares&) { return {}; }
 void run(const op::SumSquares& o, const KernelContext& context);
 inline Needs needs(const op::AdamW&) { return {}; }
 void run(const op::AdamW& o, const KernelContext& context);
+inline Needs needs(const op::AdamWCompact&) { return {}; }
+void run(const op::AdamWCompact& o, const KernelContext& context);
 Needs needs(const op::Muon& o);
 void run(const op::Muon& o, const KernelContext& context);
 Needs needs(const op::NewtonSchulz& o);

@@ -63,13 +63,15 @@ void run_plain(const Op& operation, const KernelContext& context) {
       operation);
 }
 
+// Rounds what it keeps in bf16 in its own way.
+bool keeps_storage(const Op& operation) { return std::holds_alternative<op::AdamWCompact>(operation); }
 bool is_cast(const Op& operation) { return std::holds_alternative<op::Cast>(operation); }
 
 }  // namespace
 
 // workspace: the widened operands, then the operation's own
 Needs needs_of(const Op& operation) {
-  if (is_cast(operation)) return {};
+  if (is_cast(operation) || keeps_storage(operation)) return {};
   Op wide = operation;
   const std::int64_t extra = widen(wide, nullptr, [](const TensorView&, const TensorView&, Access) {});
   Needs n = std::visit([](const auto& o) { return needs(o); }, wide);
@@ -78,6 +80,7 @@ Needs needs_of(const Op& operation) {
 }
 
 void run_on(const Op& operation, const KernelContext& context) {
+  if (keeps_storage(operation)) return run_plain(operation, context);
   if (is_cast(operation)) {
     const auto& [from, to] = std::get<op::Cast>(operation);
     if (from.dtype == to.dtype)

@@ -40,6 +40,8 @@ void run(const op::ClipScale& o, const KernelContext& context);
 template <class T>
 void run(const op::AdamW& o, const KernelContext& context);
 template <class T>
+void run(const op::AdamWCompact& o, const KernelContext& context);
+template <class T>
 void run(const op::Muon& o, const KernelContext& context);
 template <class T>
 void run(const op::QkClipHeads& o, const KernelContext& context);

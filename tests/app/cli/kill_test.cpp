@@ -18,7 +18,7 @@ struct Remains {
 
   explicit Remains(const Workspace& workspace) {
     curves = workspace({"runs", "export", "small", "--json"}).json()["metrics"];
-    for (const char* rate : {"tokens_per_second", "mfu_6nd", "mfu_attention", "hfu", "process_bytes"})
+    for (const char* rate : {"tokens_per_second", "mfu_6nd", "mfu_attention", "mfu_documents", "hfu", "process_bytes"})
       curves.erase(rate);
     const Json run = workspace({"runs", "show", "small", "--json"}).json();
     const fs::path last = workspace.path() / run["folder"].get<std::string>() / ("ckpt_step" + std::to_string(steps));

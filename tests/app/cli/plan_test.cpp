@@ -43,6 +43,51 @@ TEST(PlanMemory, ForPeople) {
   EXPECT_NE(tight.out.find("no micro-batch fits"), std::string::npos) << tight.out;
 }
 
+TEST(PlanMemory, LeversAndEstimate) {
+  const Workspace workspace;
+  const Answer tight = stacklab({"plan", "memory", workspace.config(), "--budget", "1 kB", "--json"});
+  ASSERT_EQ(tight.code, 0) << tight.err;
+  const Json levers = tight.json()["levers"];
+  EXPECT_EQ(levers["peak_bytes"], tight.json()["peak_bytes"]);
+  EXPECT_EQ(levers["enough"].size(), 0u);
+  std::int64_t most = levers["peak_bytes"];
+  for (const Json& lever : levers["levers"]) {
+    EXPECT_FALSE(lever["fits"]);
+    EXPECT_LE(lever["peak_bytes_with_those_before"].get<std::int64_t>(), most);
+    most = lever["peak_bytes_with_those_before"];
+  }
+  ASSERT_LT(most, levers["peak_bytes"].get<std::int64_t>());
+  // With what the levers leave, they are enough; and the plan of their settings says so.
+  const Answer enough = stacklab({"plan", "memory", workspace.config(), "--budget", std::to_string(most), "--json"});
+  std::vector<std::string> words = {"plan", "memory", workspace.config(), "--budget", std::to_string(most), "--json"};
+  const Json settings = enough.json()["levers"]["enough"];
+  for (const Json& setting : settings) words.insert(words.end(), {"--set", setting.get<std::string>()});
+  ASSERT_GT(words.size(), 6u);
+  EXPECT_EQ(stacklab(words).json()["fits"], true);
+  const Json estimate = tight.json()["estimate"];
+  EXPECT_GT(estimate["most_bytes"].get<double>(), estimate["least_bytes"].get<double>());
+  const std::string shown = stacklab({"plan", "memory", workspace.config(), "--budget", std::to_string(most)}).out;
+  for (const char* part : {"saves alone", "it fits with --set run.", "sharding", "estimate", "list of tensors"})
+    EXPECT_NE(shown.find(part), std::string::npos) << part << " in\n" << shown;
+}
+
+// Far beyond any computer: refused with its levers.
+TEST(PlanMemory, ARefusedRunSaysItsLevers) {
+  const Workspace workspace;
+  std::vector<std::string> words = {"train", workspace.config(), "--json"};
+  for (const char* setting : {"model.n_layers=200", "model.d_model=256", "model.intermediate=1024",
+                              "model.max_seq_len=4096", "train.seq_len=4096", "train.batch_tokens=524288",
+                              "train.tokens=524288", "run.micro_batch=128", "run.disk_guard=false"})
+    words.insert(words.end(), {"--set", setting});
+  const Answer answer = workspace(words);
+  EXPECT_EQ(answer.code, 3) << answer.err;
+  const Json said = answer.json();
+  EXPECT_NE(said["remedy"].get<std::string>().find("run.micro_batch="), std::string::npos) << said["remedy"];
+  EXPECT_NE(said["remedy"].get<std::string>().find("run.memory_guard=false"), std::string::npos);
+  EXPECT_GE(said["levers"]["levers"].size(), 4u);
+  EXPECT_GT(said["levers"]["peak_bytes"], said["levers"]["budget_bytes"]);
+}
+
 // Every config that is kept, whatever data it names: planning needs none.
 TEST(PlanMemory, EveryExperiment) {
   for (const auto& entry : std::filesystem::directory_iterator(experiments)) {

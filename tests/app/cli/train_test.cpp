@@ -261,7 +261,7 @@ TEST(Train, MetricsOfEveryKindAreInTheStore) {
     return 0.0;
   };
   for (const char* name : {"loss", "ce", "z_loss", "adam_lr", "muon_lr", "grad_norm", "update_norm", "max_logit",
-                           "tokens_per_second", "mfu_6nd", "mfu_attention", "hfu", "process_bytes"})
+                           "tokens_per_second", "mfu_6nd", "mfu_attention", "mfu_documents", "hfu", "process_bytes"})
     EXPECT_EQ(metrics.at(name).size(), 12u) << name;
   EXPECT_EQ(at("loss", 7), at("ce", 7) + at("z_loss", 7));
 
@@ -285,6 +285,17 @@ TEST(Train, MetricsOfEveryKindAreInTheStore) {
   expect_utilisation(at("tokens_per_second", 5), at("mfu_6nd", 5), at("mfu_attention", 5), at("hfu", 5));
   expect_utilisation(trained["tokens_per_second"], trained["mfu_6nd"], trained["mfu_attention"], trained["hfu"]);
   EXPECT_EQ(shown["metrics"]["hfu"], at("hfu", 12));
+  // Documents are no longer than a row, and there is attention in each.
+  for (const auto& [documents, nominal] :
+       {std::pair(at("mfu_documents", 5), at("mfu_attention", 5)),
+        std::pair(trained["mfu_documents"].get<double>(), trained["mfu_attention"].get<double>())}) {
+    EXPECT_LT(documents, nominal);
+    EXPECT_GT(documents, nominal *
+                             stacklab({"params", workspace.config(), "--json", "--length", "1"})
+                                 .json()["flops_per_token"]
+                                 .get<double>() /
+                             params["flops_per_token"].get<double>());
+  }
   EXPECT_NE(workspace({"runs", "show", "small"}).out.find("mfu_attention"), std::string::npos);
 
   // Of each layer and head with every evaluation; the largest of them is what every step reports.

@@ -67,6 +67,11 @@ TEST(Validate, ValuesSetInCodeKeepTheRulesToo) {
 TEST(Validate, WhatThisBuildCannotDo) {
   expect_refused({
       {"run.device: cpu", [](RunConfig& c) { c.train.precision = "fp64", c.run.device = "cpu"; }},
+      {"optim.qk_clip: it rescales projections",
+       [](RunConfig& c) {
+         c.optim.adam_state = "bf16", c.optim.matrices = "adamw", c.train.precision = "bf16";
+         c.model.qk_norm = false;
+       }},
       {"run.device: cuda is not in this build", [](RunConfig& c) { c.run.device = "cuda"; }},
   });
 }

@@ -91,6 +91,13 @@ void replay(const BatchLoader& loader, std::int64_t first, std::int64_t last, Re
   }
 }
 
+TEST(StepBatch, SquaredLengthsOfItsDocuments) {
+  StepBatch batch;
+  batch.micro.resize(2);
+  batch.micro[0].cu_seqlens = {0, 4, 4, 11, 12, 12}, batch.micro[1].cu_seqlens = {0, 12, 12};
+  EXPECT_EQ(squared_document_lengths(batch), 16 + 49 + 1 + 144);
+}
+
 TEST(BatchLoader, PacksBackToBackAndCutsLongDocuments) {
   const Dataset corpus = dataset_of({"abcdefghij", "KLMNO", "pqrstu"});
   const BatchLoader loader = loader_of(corpus, {.seq_len = 8, .micro_batch = 2, .accumulation = 1}, 0, false);

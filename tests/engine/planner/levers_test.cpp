@@ -50,7 +50,8 @@ TEST(Levers, AreThosePlansInTheirOrder) {
     EXPECT_LT(lever.peak_bytes, before) << lever.name;
     EXPECT_TRUE(check_step(together)) << lever.name;
   }
-  EXPECT_EQ(names, (std::vector<std::string_view>{"loss_chunk", "micro_batch", "recompute", "sharding"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"loss_chunk", "micro_batch", "recompute", "adam_int8", "adam_bf16",
+                                                  "sharding"}));
   EXPECT_TRUE(all.enough().empty());
   EXPECT_NE(to_text(all).find("all together are not enough"), std::string::npos);
 }
@@ -80,6 +81,14 @@ TEST(Levers, WhatIsEnoughFits) {
   EXPECT_GE(pulled, 3u);
   const Levers none = *memory_levers(c, all.peak_bytes);
   EXPECT_TRUE(none.enough().empty()) << "it fits as it is";
+}
+
+TEST(Levers, WhatTheConfigForbidsIsSaid) {
+  RunConfig c = wide_config();
+  c.train.precision = "bf16", c.model.qk_norm = false, c.optim.adam_state = "int8";
+  const Levers all = *memory_levers(c, 1);
+  EXPECT_EQ(all.levers[4].name, "adam_bf16");
+  EXPECT_NE(all.levers[4].why_not.find("optim.qk_clip"), std::string::npos) << all.levers[4].why_not;
 }
 
 TEST(Levers, ThoseThatArePulledAlreadySaySo) {

@@ -102,7 +102,12 @@ TEST(Allocations, NoneAfterTheFirstStep) {
         RunConfig c = small_config();
         c.train.precision = precision;
         c.run.device = device, c.optim.matrices = matrices, c.run.micro_batch = micro;
-        EXPECT_EQ(allocations_of_later_steps(c, data), 0) << device << ", " << matrices << ", " << precision;
+        for (const auto& [state, recompute] :
+             {std::pair("fp32", "none"), std::pair("int8", "block"), std::pair("bf16", "swiglu")}) {
+          c.optim.adam_state = state, c.run.recompute = recompute;
+          EXPECT_EQ(allocations_of_later_steps(c, data), 0)
+              << device << ", " << matrices << ", " << precision << ", " << state << ", " << recompute;
+        }
       }
 }
 

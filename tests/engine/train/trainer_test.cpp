@@ -184,6 +184,16 @@ TEST_F(TrainerTest, APlanBeyondFreeMemoryIsRefusedBeforeAnythingIsAllocated) {
   ASSERT_FALSE(r);
   EXPECT_EQ(r.error().kind, Error::Kind::refused);
   EXPECT_NE(r.error().message().find("run.memory_guard"), std::string::npos);
+  TrainRequest request{c, folder_.path() / "g"};
+  std::int64_t asked = 0;
+  request.memory_remedy = [&](std::int64_t available) {
+    asked = available;
+    return std::string("buy some");
+  };
+  const auto with_remedy = train(request, data_, sink, {});
+  ASSERT_FALSE(with_remedy);
+  EXPECT_NE(with_remedy.error().message().find("(buy some; --set run.memory_guard=false"), std::string::npos);
+  EXPECT_GT(asked, 0);
 }
 
 TEST_F(TrainerTest, UnknownDeviceIsAUsageError) {
