@@ -53,6 +53,7 @@ std::vector<MonitorCharts::Plan> MonitorCharts::plans() {
         ValueFormat::percent, false},
        {{name(metric::hfu), tr("HFU"), false},
         {name(metric::mfu_attention), tr("MFU attn"), false},
+        {name(metric::mfu_documents), tr("MFU docs"), false},
         {name(metric::mfu_6nd), tr("MFU 6ND"), false}}},
       {{QStringLiteral("memory"), tr("Memory"), tr("of the process"), ValueFormat::bytes, false},
        {{name(metric::process_bytes), tr("resident"), false, false}}},
