@@ -91,6 +91,7 @@ MonitorPage::MonitorPage(WorkspaceLink* link, QUndoStack* undo, QWidget* parent)
     header_->setFixedHeight(metrics().page_header());
     tools_->setFixedHeight(metrics().tool_row());
     list_box_->setFixedWidth(metrics().scaled(list_width));
+    fit_tools();
   };
   heights();
   connect(&look(), &Look::changed, this, heights);
@@ -177,6 +178,9 @@ void MonitorPage::build_tools() {
   row->addStretch();
   row->addWidget(layout_);
   row->addWidget(add_panel_);
+  spare_tools_ = {label, layout_, add_panel_, robust_, raw_, smoothing_value_, smoothing_};
+  // A narrow window, or a large text, must not be widened by its tools.
+  tools_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
   build_layout_choice();
 
   connect(back_, &QToolButton::clicked, view, &SharedView::back);
@@ -209,6 +213,21 @@ void MonitorPage::build_tools() {
   connect(view, &SharedView::changed, this, follow);
   connect(x_kind_, &QComboBox::currentIndexChanged, view, [view](int i) { view->set_x_kind(x_kinds[i]); });
   for (ChartPanel* panel : charts_->panels()) connect(panel, &ChartPanel::log_y_changed, this, follow);
+}
+
+void MonitorPage::fit_tools() {
+  // The Chart menu has them too, all but the smoothing, which goes last.
+  for (QWidget* tool : spare_tools_) tool->show();
+  for (QWidget* tool : spare_tools_) {
+    if (tools_->layout()->sizeHint().width() <= width()) return;
+    tool->hide();
+    tools_->layout()->invalidate();
+  }
+}
+
+void MonitorPage::resizeEvent(QResizeEvent* event) {
+  Page::resizeEvent(event);
+  fit_tools();
 }
 
 void MonitorPage::build_layout_choice() {

@@ -84,6 +84,8 @@ class MonitorPage : public Page {
   void build_header();
   void build_tools();
   void build_layout_choice();
+  void fit_tools();
+  void resizeEvent(QResizeEvent* event) override;
   void build_content();
   void take_snapshot(const WorkspaceSnapshotPtr& snapshot);
   void take_events(const EventsChunkPtr& events);
@@ -111,6 +113,7 @@ class MonitorPage : public Page {
   QSlider* smoothing_ = nullptr;
   QComboBox *x_kind_ = nullptr, *layout_ = nullptr;
   QPushButton* add_panel_ = nullptr;
+  std::vector<QWidget*> spare_tools_;  // what a narrow window gives up, first to last
   XKind curves_kind_ = XKind::step;
   QCheckBox *raw_ = nullptr, *robust_ = nullptr;
   JourneyStrip* strip_ = nullptr;
