@@ -349,9 +349,11 @@ END
   touch "$house/engine/a b/c.cpp"
   rm "$house/build/release/CMakeCache.txt"
   tool clang-format <<<'exit 0'
+  printf 'echo "fuzz.sh $*" >>%q\n' "$scratch/calls" >"$house/resources/scripts/fuzz.sh"
   in_house .ci/run
   expect_status 0 ".ci/run"
   expect_called "-DSTACKLAB_WERROR=ON" ".ci/run"
+  expect_called "fuzz.sh --seconds 60 --jobs 2" ".ci/run"
   [ "${output##*$'\n'}" = "1 passed, 0 failed, 0 skipped" ] || fail ".ci/run: the last line does not count"
   tool clang-format <<<'exit 1'
   in_house .ci/run

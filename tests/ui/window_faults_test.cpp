@@ -31,7 +31,7 @@ RunConfig long_run(const std::filesystem::path& folder) {
   config.name = "long";
   config.data.corpus = (folder / "foxes.jsonl").string();
   config.train.tokens = 256 * 1'000'000;
-  config.run.eval_every = 0;
+  config.run.eval_every = 0, config.run.checkpoint_every = 1'000'000;  // only those that are asked for
   config.run.threads = 1;
   return config;
 }

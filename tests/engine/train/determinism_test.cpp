@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "engine/repro/compare.h"
 #include "engine/train/checkpoint.h"
 #include "tests/engine/train/train_harness.h"
 
@@ -36,10 +37,9 @@ RunConfig config_of(const Way& way, int threads) {
 
 using Series = std::map<std::string, std::map<std::int64_t, double>>;
 
-// Everything but the clock's.
-Series comparable(RecordingSink& sink) {
+Series comparable(const RecordingSink& sink) {
   Series out = sink.series;
-  out.erase("tokens_per_second");
+  std::erase_if(out, [](const auto& metric) { return !is_repeatable(metric.first); });
   return out;
 }
 
