@@ -30,11 +30,12 @@ QString scientific_label(double value, double step) {
 
 QString suffixed(double value, double step, bool bytes = false) {
   const double size = std::abs(value);
-  for (const auto& [unit, name] : {std::pair{1e9, bytes ? "G" : "B"}, {1e6, "M"}, {1e3, "k"}})
+  for (const auto& [unit, name] :
+       {std::pair{1e9, bytes ? " GB" : "B"}, {1e6, bytes ? " MB" : "M"}, {1e3, bytes ? " kB" : "k"}})
     if (size >= unit * (1 - 1e-9))
       return QLocale().toString(value / unit, 'f', decimals_of(std::max(step, unit / 100) / unit)) +
              QLatin1String(name);
-  return QLocale().toString(value, 'f', decimals_of(step));
+  return QLocale().toString(value, 'f', decimals_of(step)) + QLatin1String(bytes ? " B" : "");
 }
 
 QString tick_label(double value, double step, double largest, ValueFormat format) {
@@ -47,7 +48,7 @@ QString tick_label(double value, double step, double largest, ValueFormat format
     case ValueFormat::percent:
       return QLocale().toString(100 * value, 'f', decimals_of(100 * step)) + QStringLiteral(" %");
     case ValueFormat::bytes:
-      return value == 0 ? QStringLiteral("0") : suffixed(value, step, true) + QLatin1Char('B');
+      return value == 0 ? QStringLiteral("0") : suffixed(value, step, true);
     default:
       return QLocale().toString(value, 'f', decimals_of(step));
   }
