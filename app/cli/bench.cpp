@@ -143,8 +143,6 @@ Status attention(Context& context, const Options& options) {
   return {};
 }
 
-}  // namespace
-
 Verb bench_attention_verb() {
   const auto options = std::make_shared<Options>();
   return {
@@ -160,6 +158,8 @@ Verb bench_attention_verb() {
       "Counted are the products of every query with the keys that it sees: two forward, five backward. All three\n"
       "take turns, and the best of many rounds counts."};
 }
+
+}  // namespace
 
 Verb bench_verb() {
   const auto options = std::make_shared<Options>();

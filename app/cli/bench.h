@@ -5,7 +5,6 @@
 
 namespace stacklab::cli {
 
-Verb bench_attention_verb();
 Verb bench_store_verb();
 Verb bench_tokenizer_verb();
 Verb bench_train_verb();

@@ -85,36 +85,19 @@ void Optimiser::append_update(Builder& p, const Io& io, std::size_t index, const
             .weight_decay = decay,
             .factor = muon_factor(config_.muon_scale, parameter.view.rows(), parameter.view.cols()),
             .ns_steps = config_.ns_steps});
-  } else if (slot.m.dtype != gradient.dtype) {
-    p.adamw_compact({.w = parameter.view,
-                     .g = gradient,
-                     .m = slot.m,
-                     .v = slot.v,
-                     .m_scales = slot.m_scales,
-                     .v_scales = slot.v_scales,
-                     .lr = io.adam_lr,
-                     .scale = io.scale,
-                     .updates = updates_,
-                     .change = change,
-                     .beta1 = config_.adam_beta1,
-                     .beta2 = config_.adam_beta2,
-                     .eps = config_.adam_eps,
-                     .weight_decay = decay,
-                     .seed = seed_ * 0x9e3779b97f4a7c15u + index});
-  } else {
-    p.adamw({.w = parameter.view,
-             .g = gradient,
-             .m = slot.m,
-             .v = slot.v,
-             .lr = io.adam_lr,
-             .scale = io.scale,
-             .updates = updates_,
-             .change = change,
-             .beta1 = config_.adam_beta1,
-             .beta2 = config_.adam_beta2,
-             .eps = config_.adam_eps,
-             .weight_decay = decay});
+    return;
   }
+  const auto filled = [&](auto o) {
+    o.w = parameter.view, o.g = gradient, o.m = slot.m, o.v = slot.v;
+    o.lr = io.adam_lr, o.scale = io.scale, o.updates = updates_, o.change = change;
+    o.beta1 = config_.adam_beta1, o.beta2 = config_.adam_beta2, o.eps = config_.adam_eps, o.weight_decay = decay;
+    return o;
+  };
+  if (slot.m.dtype == gradient.dtype) return p.adamw(filled(op::AdamW{}));
+  op::AdamWCompact compact = filled(op::AdamWCompact{});
+  compact.m_scales = slot.m_scales, compact.v_scales = slot.v_scales;
+  compact.seed = seed_ * 0x9e3779b97f4a7c15u + index;
+  p.adamw_compact(compact);
 }
 
 void Optimiser::append_qk_clip(Builder& p, Io& io) const {

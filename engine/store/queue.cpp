@@ -1,11 +1,12 @@
 #include "engine/store/queue.h"
-#include "engine/base/clock.h"
 
 #include <SQLiteCpp/Statement.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/core.h>
 
 #include <algorithm>
+
+#include "engine/base/clock.h"
 
 namespace stacklab::store {
 namespace {

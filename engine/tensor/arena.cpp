@@ -27,7 +27,8 @@ Result<Arena> Arena::allocate(std::int64_t bytes, std::string_view what) {
   auto* start = static_cast<std::byte*>(p);
   if (bytes >= huge_page) {
     start += (huge_page - reinterpret_cast<std::uintptr_t>(p) % huge_page) % huge_page;
-    madvise(start, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
+    // Whole ones: the last would otherwise be resident beyond the plan.
+    madvise(start, static_cast<std::size_t>(bytes / huge_page * huge_page), MADV_HUGEPAGE);
   }
   arena.memory_ = {start, Unmap{p, length}};
   arena.bytes_ = bytes;

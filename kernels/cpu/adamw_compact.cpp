@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/adamw.h"
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/rounding.h"
@@ -11,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/adamw-inl.h"
 #include "kernels/cpu/rows-inl.h"
 #include "kernels/cpu/wide-inl.h"
 
@@ -19,10 +21,9 @@
 namespace stacklab::cpu {
 namespace {
 
-// What an update is made with: see op::AdamWCompact and AdamWNumbers of optimiser.cpp.
-struct CompactNumbers {
+struct CompactUpdate {
   const op::AdamWCompact* o;
-  float lr, scale, beta1, rest1, beta2, rest2, weight_decay, root, eps;
+  AdamWNumbers numbers;
   std::uint32_t seed;
 };
 
@@ -131,7 +132,7 @@ struct Moments {
 };
 
 // Elements begin .. end, begin at a block's beginning. Returns the sum of squares of what is taken.
-double adamw_compact(const CompactNumbers a, std::int64_t begin, std::int64_t end) {
+double adamw_compact(const CompactUpdate a, std::int64_t begin, std::int64_t end) {
   const op::AdamWCompact& o = *a.o;
   Moments moments;
   HWY_ALIGN float taken[moment_block];
@@ -140,18 +141,13 @@ double adamw_compact(const CompactNumbers a, std::int64_t begin, std::int64_t en
     const std::int64_t n = std::min(moment_block, end - begin);
     moments.load(o, begin, n);
     for_vectors(n, [&](auto d, std::int64_t i) HWY_ATTR {
-      const auto g = hn::Mul(hn::LoadU(d, o.g.as<float>() + begin + i), hn::Set(d, a.scale));
-      const auto m = hn::MulAdd(hn::Set(d, a.beta1), hn::LoadU(d, moments.m + i), hn::Mul(hn::Set(d, a.rest1), g));
-      const auto v =
-          hn::MulAdd(hn::Set(d, a.beta2), hn::LoadU(d, moments.v + i), hn::Mul(hn::Mul(hn::Set(d, a.rest2), g), g));
-      hn::StoreU(m, d, moments.m + i);
-      hn::StoreU(v, d, moments.v + i);
-      const auto root = hn::MulAdd(hn::Set(d, a.root), hn::Sqrt(v), hn::Set(d, a.eps));
-      const auto step = hn::IfThenZeroElse(hn::Eq(root, hn::Zero(d)), hn::Div(m, root));
       const bool narrow = o.w.dtype == DType::bf16;
       const auto w = narrow ? load_as_float(d, o.w.as<std::uint16_t>() + begin + i)
                             : load_as_float(d, o.w.as<float>() + begin + i);
-      const auto less = hn::Mul(hn::Set(d, a.lr), hn::MulAdd(hn::Set(d, a.weight_decay), w, step));
+      auto m = hn::LoadU(d, moments.m + i), v = hn::LoadU(d, moments.v + i);
+      const auto less = adamw_step(d, a.numbers, hn::LoadU(d, o.g.as<float>() + begin + i), w, m, v);
+      hn::StoreU(m, d, moments.m + i);
+      hn::StoreU(v, d, moments.v + i);
       hn::StoreU(less, d, taken + i);
       if (narrow)
         store_by_chance(d, hn::Sub(w, less), noise(d, begin + i, other_noise(a.seed)), o.w.as<BFloat16>() + begin + i);
@@ -174,22 +170,9 @@ namespace stacklab::cpu {
 HWY_EXPORT(adamw_compact);
 
 void run(const op::AdamWCompact& o, const KernelContext& context) {
-  const double scale = *o.scale.as<double>(), t = *o.updates.as<double>();
   double change = 0;
-  if (scale != 0) {
-    const double correction1 = 1 - std::pow(o.beta1, t), correction2 = 1 - std::pow(o.beta2, t);
-    const auto f = [](double x) { return static_cast<float>(x); };
-    const CompactNumbers a = {.o = &o,
-                              .lr = f(*o.lr.as<double>()),
-                              .scale = f(scale),
-                              .beta1 = f(o.beta1),
-                              .rest1 = f(1 - o.beta1),
-                              .beta2 = f(o.beta2),
-                              .rest2 = f(1 - o.beta2),
-                              .weight_decay = f(o.weight_decay),
-                              .root = f(correction1 / std::sqrt(correction2)),
-                              .eps = f(correction1 * o.eps),
-                              .seed = noise_seed(o.seed, t)};
+  if (*o.scale.as<double>() != 0) {
+    const CompactUpdate a = {.o = &o, .numbers = adamw_numbers(o), .seed = noise_seed(o.seed, *o.updates.as<double>())};
     change = sum_over_blocks(
         context, o.w.size(), 3,
         [&](std::int64_t begin, std::int64_t end) { return HWY_DYNAMIC_DISPATCH(adamw_compact)(a, begin, end); },

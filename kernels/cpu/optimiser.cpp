@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/bf16.h"
+#include "kernels/cpu/adamw.h"
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/cpu.h"
 
@@ -11,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/adamw-inl.h"
 #include "kernels/cpu/rows-inl.h"
 #include "kernels/cpu/wide-inl.h"
 
@@ -19,13 +21,10 @@
 namespace stacklab::cpu {
 namespace {
 
-// What an update is made with: see op::AdamW.
-struct AdamWNumbers {
+struct AdamWUpdate {
   float *w, *m, *v;
   const float* g;
-  float lr, scale, beta1, rest1, beta2, rest2, weight_decay;  // rest: 1 - beta
-  // m / (root sqrt(v) + eps) is the step: both corrections of bias are in these.
-  float root, eps;
+  AdamWNumbers numbers;
 };
 
 }  // namespace
@@ -37,17 +36,13 @@ namespace stacklab::cpu::HWY_NAMESPACE {
 namespace {
 
 // In f32: elements that were widened would be bound by their conversions. Returns the sum of squares of what is taken.
-double adamw(const AdamWNumbers a, std::int64_t begin, std::int64_t end) {
+double adamw(const AdamWUpdate a, std::int64_t begin, std::int64_t end) {
   const auto take = [&](auto d, std::int64_t i) HWY_ATTR {
-    const auto g = hn::Mul(hn::LoadU(d, a.g + i), hn::Set(d, a.scale)), w = hn::LoadU(d, a.w + i);
-    const auto m = hn::MulAdd(hn::Set(d, a.beta1), hn::LoadU(d, a.m + i), hn::Mul(hn::Set(d, a.rest1), g));
-    const auto v = hn::MulAdd(hn::Set(d, a.beta2), hn::LoadU(d, a.v + i), hn::Mul(hn::Mul(hn::Set(d, a.rest2), g), g));
+    const auto w = hn::LoadU(d, a.w + i);
+    auto m = hn::LoadU(d, a.m + i), v = hn::LoadU(d, a.v + i);
+    const auto taken = adamw_step(d, a.numbers, hn::LoadU(d, a.g + i), w, m, v);
     hn::StoreU(m, d, a.m + i);
     hn::StoreU(v, d, a.v + i);
-    const auto root = hn::MulAdd(hn::Set(d, a.root), hn::Sqrt(v), hn::Set(d, a.eps));
-    // A gradient that was always 0 (or whose square is) moves nothing, whatever eps is: 0 / 0 must not appear.
-    const auto step = hn::IfThenZeroElse(hn::Eq(root, hn::Zero(d)), hn::Div(m, root));
-    const auto taken = hn::Mul(hn::Set(d, a.lr), hn::MulAdd(hn::Set(d, a.weight_decay), w, step));
     hn::StoreU(hn::Sub(w, taken), d, a.w + i);
     return taken;
   };
@@ -102,24 +97,13 @@ void run(const op::SumSquares& o, const KernelContext& context) {
 }
 
 void run(const op::AdamW& o, const KernelContext& context) {
-  const double scale = *o.scale.as<double>(), t = *o.updates.as<double>();
   double change = 0;
-  if (scale != 0) {
-    const double correction1 = 1 - std::pow(o.beta1, t), correction2 = 1 - std::pow(o.beta2, t);
-    const auto f = [](double x) { return static_cast<float>(x); };
-    const AdamWNumbers a = {.w = o.w.as<float>(),
-                            .m = o.m.as<float>(),
-                            .v = o.v.as<float>(),
-                            .g = o.g.as<float>(),
-                            .lr = f(*o.lr.as<double>()),
-                            .scale = f(scale),
-                            .beta1 = f(o.beta1),
-                            .rest1 = f(1 - o.beta1),
-                            .beta2 = f(o.beta2),
-                            .rest2 = f(1 - o.beta2),
-                            .weight_decay = f(o.weight_decay),
-                            .root = f(correction1 / std::sqrt(correction2)),
-                            .eps = f(correction1 * o.eps)};
+  if (*o.scale.as<double>() != 0) {
+    const AdamWUpdate a = {.w = o.w.as<float>(),
+                           .m = o.m.as<float>(),
+                           .v = o.v.as<float>(),
+                           .g = o.g.as<float>(),
+                           .numbers = adamw_numbers(o)};
     change = sum_over_blocks(context, o.w.size(), 2, [&](std::int64_t begin, std::int64_t end) {
       return HWY_DYNAMIC_DISPATCH(adamw)(a, begin, end);
     });

@@ -65,29 +65,32 @@ HWY_INLINE void store_swiglu(D d, hn::Vec<D> gate, hn::Vec<D> up, const Kept& u,
   store_kept(d, silu, slopes, pair_at + f);
 }
 
-void finish_swiglu_block(const Block& block, std::int64_t f, const Kept& u, const Kept& slopes) {
+// take(tag, gate, up, at, pair_at) for all that a block holds: at of u [T, f], pair_at of its gate in pairs [T, 2 f].
+template <class Take>
+HWY_INLINE void for_pairs(const Block& block, std::int64_t f, Take&& take) {
   for (std::int64_t t = block.row0; t < block.row1; ++t) {
     const float* gates = block.row(t);
     const float* ups = gates + block.pair;
     const std::int64_t at = t * f + block.col0, pair_at = t * 2 * f + block.col0;
     for_vectors(block.cols(), [&](auto tag, std::int64_t i) HWY_ATTR {
-      store_swiglu(tag, hn::LoadU(tag, gates + i), hn::LoadU(tag, ups + i), u, at + i, slopes, pair_at + i, f);
+      take(tag, hn::LoadU(tag, gates + i), hn::LoadU(tag, ups + i), at + i, pair_at + i);
     });
   }
 }
 
+void finish_swiglu_block(const Block& block, std::int64_t f, const Kept& u, const Kept& slopes) {
+  for_pairs(block, f, [&](auto tag, auto gate, auto up, std::int64_t at, std::int64_t pair_at) HWY_ATTR {
+    store_swiglu(tag, gate, up, u, at, slopes, pair_at, f);
+  });
+}
+
 void keep_swiglu_block(const Block& block, std::int64_t f, const Kept& u, const Kept& kept) {
-  for (std::int64_t t = block.row0; t < block.row1; ++t) {
-    const float* gates = block.row(t);
-    const float* ups = gates + block.pair;
-    const std::int64_t at = t * f + block.col0, pair_at = t * 2 * f + block.col0;
-    for_vectors(block.cols(), [&](auto tag, std::int64_t i) HWY_ATTR {
-      store_kept(tag, hn::LoadU(tag, gates + i), kept, pair_at + i);
-      store_kept(tag, hn::LoadU(tag, ups + i), kept, pair_at + f + i);
-      const auto gate = load_kept(tag, kept, pair_at + i), up = load_kept(tag, kept, pair_at + f + i);
-      store_kept(tag, hn::Mul(hn::Mul(gate, sigmoid(tag, gate)), up), u, at + i);
-    });
-  }
+  for_pairs(block, f, [&](auto tag, auto exact_gate, auto exact_up, std::int64_t at, std::int64_t pair_at) HWY_ATTR {
+    store_kept(tag, exact_gate, kept, pair_at);
+    store_kept(tag, exact_up, kept, pair_at + f);
+    const auto gate = load_kept(tag, kept, pair_at), up = load_kept(tag, kept, pair_at + f);
+    store_kept(tag, hn::Mul(hn::Mul(gate, sigmoid(tag, gate)), up), u, at);
+  });
 }
 
 void recompute_swiglu_rows(const Kept& kept, std::int64_t f, std::int64_t begin, std::int64_t end, const Kept& u) {

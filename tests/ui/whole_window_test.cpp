@@ -8,6 +8,7 @@
 #include <QSignalSpy>
 #include <QUndoStack>
 
+#include "tests/story.h"
 #include "tests/ui/real_window.h"
 #include "ui/pages/runs/presets.h"
 #include "ui/shell/first_start.h"
@@ -16,15 +17,8 @@
 namespace stacklab::ui {
 namespace {
 
-std::string story(int sentences) {
-  std::string text;
-  std::uint64_t state = 1;
-  for (int i = 0; i < sentences; ++i) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    text += "The fox number " + std::to_string(state >> 54) + " went over the hill and saw a river. ";
-    if (i % 20 == 19) text += "\n\n";
-  }
-  return text;
+std::string paragraphs(int sentences) {
+  return story(sentences, [](int i) { return i % 20 == 19 ? " \n\n" : " "; });
 }
 
 class WholeWindow : public RealWindow {
@@ -41,7 +35,7 @@ class WholeWindow : public RealWindow {
 };
 
 TEST_F(WholeWindow, ATextThatIsDroppedIsTrainedOn) {
-  put_file(folder / "my story.txt", story(4000));
+  put_file(folder / "my story.txt", paragraphs(4000));
   open();
   drop(folder / "my story.txt");
   ASSERT_TRUE(wait_until([&] { return child<OwnTextDialog>("ownText") != nullptr; }));
@@ -68,7 +62,7 @@ TEST_F(WholeWindow, ATextThatIsDroppedIsTrainedOn) {
 }
 
 TEST_F(WholeWindow, PreparingATextCanBeStoppedAndGoesWithTheWindow) {
-  put_file(folder / "long.txt", story(400'000));  // long enough to be met in the middle
+  put_file(folder / "long.txt", paragraphs(400'000));  // long enough to be met in the middle
   open();
   for (const bool with_window : {false, true}) {
     drop(folder / "long.txt");

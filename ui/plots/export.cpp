@@ -2,6 +2,7 @@
 
 #include <QApplication>
 #include <QBuffer>
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QPainter>
 #include <QPdfWriter>
@@ -140,6 +141,23 @@ void save_widget_later(QObject* owner, QWidget& widget, const QString& caption, 
   buffer.close();
   later(
       owner, [bytes, path] { return write_file(path, bytes); }, std::move(done));
+}
+
+void ask_save_path(QWidget* owner, const QString& title, QStandardPaths::StandardLocation where, const QString& name,
+                   const QStringList& suffixes, std::function<void(const QString&)> save) {
+  auto* dialog = new QFileDialog(owner->window(), title, QStandardPaths::writableLocation(where));
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->setAcceptMode(QFileDialog::AcceptSave);
+  QStringList filters;
+  for (const QString& suffix : suffixes) filters << QStringLiteral("%1 (*.%2)").arg(suffix.toUpper(), suffix);
+  dialog->setNameFilters(filters);
+  dialog->setDefaultSuffix(suffixes.front());
+  QObject::connect(dialog, &QFileDialog::filterSelected, dialog, [dialog, suffixes, filters](const QString& filter) {
+    dialog->setDefaultSuffix(suffixes.value(filters.indexOf(filter), suffixes.front()));
+  });
+  dialog->selectFile(name + QLatin1Char('.') + suffixes.front());
+  QObject::connect(dialog, &QFileDialog::fileSelected, owner, std::move(save));
+  dialog->open();
 }
 
 void save_values_later(QObject* owner, std::vector<CurveExtract> curves, const QString& path,

@@ -3,7 +3,8 @@
 
 #include <QByteArray>
 #include <QImage>
-#include <QString>
+#include <QStandardPaths>
+#include <QStringList>
 #include <functional>
 #include <vector>
 
@@ -31,6 +32,9 @@ void save_picture_later(QObject* owner, const QImage& image, const QString& path
 // A picture of the widget with a line below it, in the format of the path's ending: PNG at twice the pixels, SVG, PDF.
 void save_widget_later(QObject* owner, QWidget& widget, const QString& caption, const QString& path,
                        std::function<void(const QString&)> done);
+// Asks for a file to write with one of these endings, the first unless another is chosen. save: while owner lives.
+void ask_save_path(QWidget* owner, const QString& title, QStandardPaths::StandardLocation where, const QString& name,
+                   const QStringList& suffixes, std::function<void(const QString&)> save);
 void save_values_later(QObject* owner, std::vector<CurveExtract> curves, const QString& path,
                        std::function<void(const QString&)> done);
 

@@ -1,11 +1,9 @@
 #include "ui/plots/panel_frame.h"
 
 #include <QEvent>
-#include <QFileDialog>
 #include <QHBoxLayout>
 #include <QMenu>
 #include <QPainter>
-#include <QStandardPaths>
 
 #include "ui/plots/export.h"
 #include "ui/theme/icons.h"
@@ -94,19 +92,7 @@ void PanelFrame::open_menu(const QPoint& global) {
 }
 
 void PanelFrame::ask_path(const QString& title, const QStringList& suffixes, std::function<void(const QString&)> save) {
-  auto* dialog = new QFileDialog(window(), title, QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  QStringList filters;
-  for (const QString& suffix : suffixes) filters << tr("%1 (*.%2)").arg(suffix.toUpper(), suffix);
-  dialog->setNameFilters(filters);
-  dialog->setDefaultSuffix(suffixes.front());
-  connect(dialog, &QFileDialog::filterSelected, dialog, [dialog, suffixes, filters](const QString& filter) {
-    dialog->setDefaultSuffix(suffixes.value(filters.indexOf(filter), suffixes.front()));
-  });
-  dialog->selectFile(id_ + QLatin1Char('.') + suffixes.front());
-  connect(dialog, &QFileDialog::fileSelected, this, std::move(save));
-  dialog->open();
+  ask_save_path(this, title, QStandardPaths::DocumentsLocation, id_, suffixes, std::move(save));
 }
 
 void PanelFrame::save_picture(const QString& path) {

@@ -2,10 +2,10 @@
 
 #include <QScrollArea>
 #include <QVBoxLayout>
-#include <cmath>
 
 #include "ui/frame/run_head.h"
 #include "ui/pages/monitor/journey.h"
+#include "ui/pages/monitor/monitor_charts.h"
 #include "ui/theme/icons.h"
 #include "ui/theme/numbers.h"
 
@@ -161,12 +161,7 @@ void FirstStart::show_run(const RunInfo& run, double now, bool can_steer) {
   CurveChart* chart = panel_->chart();
   chart->set_curves(loss_->curves());
   chart->set_expected_end(static_cast<double>(run.summary.total_steps));
-  if (run.config.vocab_size > 1) {
-    const double blind = std::log(static_cast<double>(run.config.vocab_size));
-    chart->set_reference_lines(
-        {{blind,
-          tr("%1, a blind guess among %2 tokens").arg(format_fixed(blind, 2), format_count(run.config.vocab_size))}});
-  }
+  if (const auto blind = blind_guess(run)) chart->set_reference_lines({*blind});
 }
 
 void FirstStart::show_system(const SystemInfo& info) {

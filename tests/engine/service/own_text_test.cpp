@@ -5,19 +5,14 @@
 #include <set>
 
 #include "engine/config/config_io.h"
+#include "tests/story.h"
 #include "tests/temporary_folder.h"
 
 namespace stacklab {
 namespace {
 
-std::string story(int sentences) {
-  std::string text;
-  std::uint64_t state = 1;
-  for (int i = 0; i < sentences; ++i) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    text += "The fox number " + std::to_string(state >> 54) + " went over the hill and saw a river.\n";
-  }
-  return text;
+std::string lines(int sentences) {
+  return story(sentences, [](int) { return "\n"; });
 }
 
 // Configs of every length of text are ones that can be trained.
@@ -37,7 +32,7 @@ TEST(OwnText, EveryLengthHasItsConfig) {
 
 TEST(OwnText, IsPreparedOnceAndStopsWhenAsked) {
   const TemporaryFolder folder;
-  const std::string text = story(3000);
+  const std::string text = lines(3000);
   put_file(folder / "my story.txt", text);
   const auto bytes = static_cast<std::int64_t>(text.size());
   const RunConfig wanted = own_text_config(folder / "my story.txt", bytes, OwnTextSize::small);

@@ -16,14 +16,7 @@ QString text(const std::string& s) { return QString::fromStdString(s); }
 // Constants that a loss is measured against.
 std::vector<ReferenceLine> references(const RunInfo& run) {
   std::vector<ReferenceLine> lines;
-  const bool bytes = run.config.tokenizer == "bytes";
-  if (run.config.vocab_size > 1) {
-    const double blind =
-        fact_of(run.summary, "uniform_entropy").value_or(std::log(static_cast<double>(run.config.vocab_size)));
-    lines.push_back({blind, (bytes ? MonitorCharts::tr("%1, a blind guess among %2 bytes")
-                                   : MonitorCharts::tr("%1, a blind guess among %2 tokens"))
-                                .arg(format_fixed(blind, 2), format_count(run.config.vocab_size))});
-  }
+  if (auto blind = blind_guess(run)) lines.push_back(*std::move(blind));
   if (const auto unigram = fact_of(run.summary, "unigram_entropy"))
     lines.push_back({*unigram, MonitorCharts::tr("%1, guessing by frequency alone").arg(format_fixed(*unigram, 2))});
   return lines;
@@ -35,6 +28,15 @@ constexpr std::size_t most_worst_heads = 5;
 double flops_per_token(const RunInfo& run) { return 6 * fact_of(run.summary, "parameters").value_or(0); }
 
 }  // namespace
+
+std::optional<ReferenceLine> blind_guess(const RunInfo& run) {
+  if (run.config.vocab_size <= 1) return std::nullopt;
+  const double loss =
+      fact_of(run.summary, "uniform_entropy").value_or(std::log(static_cast<double>(run.config.vocab_size)));
+  return ReferenceLine{loss, (run.config.tokenizer == "bytes" ? MonitorCharts::tr("%1, a blind guess among %2 bytes")
+                                                              : MonitorCharts::tr("%1, a blind guess among %2 tokens"))
+                                 .arg(format_fixed(loss, 2), format_count(run.config.vocab_size))};
+}
 
 std::vector<MonitorCharts::Plan> MonitorCharts::plans() {
   const auto name = [](std::string_view metric) { return std::string(metric); };
@@ -168,13 +170,14 @@ void MonitorCharts::set_runs(const std::vector<const RunInfo*>& runs, const RunI
     panels_[i]->chart()->set_curves(std::move(curves));
   }
   hold_heads(selected, hold);
+  const auto caption_of = [](const RunInfo* run) {
+    return run ? tr("%1, config %2").arg(text(run->summary.name), text(run->summary.id)) : QString();
+  };
   QStringList captions;
-  for (const RunInfo* run : runs) captions << tr("%1, config %2").arg(text(run->summary.name), text(run->summary.id));
+  for (const RunInfo* run : runs) captions << caption_of(run);
+  caption_ = captions.join(QStringLiteral(" · "));
   for (PanelFrame* panel : grid_->panels())
-    panel->set_caption(
-        panel == heat_ || panel == heads_panel_
-            ? selected ? tr("%1, config %2").arg(text(selected->summary.name), text(selected->summary.id)) : QString()
-            : captions.join(QStringLiteral(" · ")));
+    panel->set_caption(panel == heat_ || panel == heads_panel_ ? caption_of(selected) : caption_);
   axis_.reset();
   if (selected) {
     Curve probe;

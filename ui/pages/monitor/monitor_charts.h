@@ -16,6 +16,9 @@
 
 namespace stacklab::ui {
 
+// The loss of a model that knows nothing; none: the vocabulary is not known.
+std::optional<ReferenceLine> blind_guess(const RunInfo& run);
+
 class MonitorCharts : public QWidget {
   Q_OBJECT
  public:
@@ -41,6 +44,7 @@ class MonitorCharts : public QWidget {
   const std::vector<ChartPanel*>& panels() const { return panels_; }
   ChartPanel* panel(const QString& id) const;
   HeatPanel* heat() const { return heat_; }
+  QString caption() const { return caption_; }  // the runs on show, with the hashes of their configs
   // Mean of the last finite values of a metric that have been read; NaN if there are none.
   double recent(const RunId& run, std::string_view metric, std::size_t last) const;
   std::size_t raw_points() const;
@@ -92,6 +96,7 @@ class MonitorCharts : public QWidget {
   HeadSeries heads_;
   Curve head_curve_;  // what the curves of heads have in common
   std::optional<QPoint> chosen_head_;
+  QString caption_;
   RunId heads_of_;
   std::shared_ptr<const Series> axis_;  // of the selected run; null: steps
   double axis_scale_ = 1;

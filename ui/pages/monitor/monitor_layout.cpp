@@ -1,11 +1,9 @@
 // How the monitor page is put together.
 #include <QCheckBox>
 #include <QComboBox>
-#include <QFileDialog>
 #include <QMenu>
 #include <QSlider>
 #include <QStackedLayout>
-#include <QStandardPaths>
 #include <QToolButton>
 
 #include "ui/pages/monitor/monitor_page.h"
@@ -375,36 +373,20 @@ void MonitorPage::export_values(const QString& path) {
 }
 
 void MonitorPage::ask_export_values() {
-  auto* dialog =
-      new QFileDialog(window(), tr("Save values"), QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setDefaultSuffix(QStringLiteral("csv"));
-  dialog->selectFile(QStringLiteral("monitor.csv"));
-  connect(dialog, &QFileDialog::fileSelected, this, &MonitorPage::export_values);
-  dialog->open();
+  ask_save_path(this, tr("Save values"), QStandardPaths::DocumentsLocation, QStringLiteral("monitor"),
+                {QStringLiteral("csv")}, [this](const QString& path) { export_values(path); });
 }
 
 void MonitorPage::export_picture(const QString& path) {
-  QStringList captions;
-  for (const RunInfo* run : runs_->shown_runs())
-    captions
-        << tr("%1, config %2").arg(QString::fromStdString(run->summary.name), QString::fromStdString(run->summary.id));
-  save_widget_later(this, *charts_, captions.join(QStringLiteral(" · ")), path, [this, path](const QString& error) {
+  save_widget_later(this, *charts_, charts_->caption(), path, [this, path](const QString& error) {
     emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
   });
 }
 
 void MonitorPage::ask_export_picture() {
-  auto* dialog =
-      new QFileDialog(window(), tr("Save picture"), QStandardPaths::writableLocation(QStandardPaths::PicturesLocation));
-  dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setAcceptMode(QFileDialog::AcceptSave);
-  dialog->setNameFilters({QStringLiteral("PNG (*.png)"), QStringLiteral("SVG (*.svg)"), QStringLiteral("PDF (*.pdf)")});
-  dialog->setDefaultSuffix(QStringLiteral("png"));
-  dialog->selectFile(QStringLiteral("monitor.png"));
-  connect(dialog, &QFileDialog::fileSelected, this, &MonitorPage::export_picture);
-  dialog->open();
+  ask_save_path(this, tr("Save picture"), QStandardPaths::PicturesLocation, QStringLiteral("monitor"),
+                {QStringLiteral("png"), QStringLiteral("svg"), QStringLiteral("pdf")},
+                [this](const QString& path) { export_picture(path); });
 }
 
 }  // namespace stacklab::ui
