@@ -37,6 +37,15 @@ tl::expected<Json, std::string> parse_json_object(std::string_view text) {
   return root;
 }
 
+std::optional<double> number_or_word(const Json& value) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (value.is_number()) return value.get<double>();
+  if (value == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (value == "inf") return infinity;
+  if (value == "-inf") return -infinity;
+  return std::nullopt;
+}
+
 const Json* JsonFields::find(const char* key) const {
   if (!object_.is_object()) return nullptr;
   const auto at = object_.find(key);
@@ -74,6 +83,12 @@ double JsonFields::number_or_nan(const char* key) {
   const Json* field = find(key);
   if (field && field->is_null()) return std::numeric_limits<double>::quiet_NaN();
   return number(key);
+}
+
+double JsonFields::any_number(const char* key) {
+  const Json* field = find(key);
+  if (const auto value = field ? number_or_word(*field) : std::nullopt) return *value;
+  return missing(key, "a number"), 0;
 }
 
 bool JsonFields::flag(const char* key) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -16,6 +17,9 @@ inline constexpr int deepest_json = 64;
 // deeply, a key that is there twice (the first would be lost silently).
 tl::expected<nlohmann::ordered_json, std::string> parse_json_object(std::string_view text);
 
+// A number, or one of the words that JsonWriter puts for those that JSON lacks: "nan", "inf", "-inf".
+std::optional<double> number_or_word(const nlohmann::ordered_json& value);
+
 // Reads the fields of an object (of anything else none), and remembers the first that is missing or does not fit.
 class JsonFields {
  public:
@@ -27,6 +31,7 @@ class JsonFields {
   std::int64_t count(const char* key);    // from 0 to 2^53: exact in any reader, and sums do not overflow
   double number(const char* key);         // finite
   double number_or_nan(const char* key);  // null is NaN, which JSON has not
+  double any_number(const char* key);     // number_or_word
   bool flag(const char* key);
   // The field of an object that is one, or an empty one with a complaint.
   const nlohmann::ordered_json& object(const char* key);

@@ -1,13 +1,14 @@
 #include "engine/store/records.h"
 
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
+
+#include "engine/base/json_reader.h"
 
 namespace stacklab::store {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 template <class... F>
 struct Overloaded : F... {
@@ -21,56 +22,54 @@ Json number(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-double number_of(const Json& json) {
-  if (json.is_number()) return json.get<double>();
-  const auto& word = json.get_ref<const std::string&>();
-  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (word == "inf") return std::numeric_limits<double>::infinity();
-  if (word == "-inf") return -std::numeric_limits<double>::infinity();
-  throw std::invalid_argument("not a number");
+template <class Kind>
+Kind kind_of(const char* key, std::optional<Kind> (*from_string)(std::string_view), JsonFields& fields) {
+  const std::optional<Kind> kind = from_string(fields.text(key));
+  if (!kind) fields.fault(key, "is unknown");
+  return kind.value_or(Kind{});
 }
 
-RecordBody body_of(const Json& json) {
-  const auto kind = json.at("kind").get<std::string>();
-  if (kind == "step") {
-    StepRecord r{json.at("step"), json.at("tokens"), number_of(json.at("seconds")), number_of(json.at("time")), {}};
-    for (const auto& pair : json.at("values"))
-      r.values.emplace_back(pair.at(0).get<std::string>(), number_of(pair.at(1)));
-    return r;
+std::vector<std::pair<std::string, double>> values_of(JsonFields& fields) {
+  std::vector<std::pair<std::string, double>> values;
+  for (const Json& pair : fields.list("values")) {
+    const bool named = pair.is_array() && pair.size() == 2 && pair[0].is_string();
+    const std::optional<double> value = named ? number_or_word(pair[1]) : std::nullopt;
+    if (!value) return fields.fault("values", "are not names with numbers"), std::move(values);
+    values.emplace_back(pair[0].get_ref<const std::string&>(), *value);
   }
+  return values;
+}
+
+// Of a kind that is unknown nothing.
+std::optional<RecordBody> body_of(JsonFields& f) {
+  const std::string kind = f.text("kind");
+  if (kind == "step")
+    return StepRecord{f.count("step"), f.count("tokens"), f.any_number("seconds"), f.any_number("time"), values_of(f)};
   if (kind == "event") {
-    const auto event = run_event_kind_from_string(json.at("event").get<std::string>());
-    if (!event) throw std::invalid_argument("unknown event");
-    EventRecord r{json.at("sequence"), json.at("step"), number_of(json.at("time")), *event, json.at("text")};
+    EventRecord r{f.count("sequence"), f.count("step"), f.any_number("time"),
+                  kind_of("event", run_event_kind_from_string, f), f.text("text")};
     // Lines of version 1 have no alerts.
-    const auto severity = severity_from_string(json.value("severity", ""));
-    if (!severity) throw std::invalid_argument("unknown severity");
-    r.severity = *severity;
-    if (const auto value = json.find("value"); value != json.end()) r.value = number_of(*value);
+    if (f.find("severity")) r.severity = kind_of("severity", severity_from_string, f);
+    if (f.find("value")) r.value = f.any_number("value");
     return r;
   }
-  if (kind == "resolved") {
-    const auto event = run_event_kind_from_string(json.at("event").get<std::string>());
-    if (!event) throw std::invalid_argument("unknown event");
-    return ResolvedRecord{json.at("sequence"), json.at("step"), number_of(json.at("time")), *event};
-  }
-  if (kind == "fact") return FactRecord{json.at("name"), number_of(json.at("value"))};
-  if (kind == "resumed") return ResumedRecord{json.at("after_step")};
-  if (kind == "end") {
-    const auto state = run_state_from_string(json.at("state").get<std::string>());
-    if (!state) throw std::invalid_argument("unknown state");
-    return EndRecord{*state,
-                     json.at("cause"),
-                     number_of(json.at("time")),
-                     json.at("step"),
-                     json.at("tokens"),
-                     number_of(json.at("seconds")),
-                     json.at("parameters"),
-                     json.at("plan_bytes"),
-                     json.at("peak_bytes"),
-                     number_of(json.at("tokens_per_second"))};
-  }
-  throw std::invalid_argument("unknown kind");
+  if (kind == "resolved")
+    return ResolvedRecord{f.count("sequence"), f.count("step"), f.any_number("time"),
+                          kind_of("event", run_event_kind_from_string, f)};
+  if (kind == "fact") return FactRecord{f.text("name"), f.any_number("value")};
+  if (kind == "resumed") return ResumedRecord{f.count("after_step")};
+  if (kind == "end")
+    return EndRecord{kind_of("state", run_state_from_string, f),
+                     f.text("cause"),
+                     f.any_number("time"),
+                     f.count("step"),
+                     f.count("tokens"),
+                     f.any_number("seconds"),
+                     f.count("parameters"),
+                     f.count("plan_bytes"),
+                     f.count("peak_bytes"),
+                     f.any_number("tokens_per_second")};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -136,15 +135,13 @@ std::string to_json_line(const Record& record) {
 }
 
 std::optional<Record> from_json_line(std::string_view line) {
-  try {
-    const Json json = Json::parse(line);
-    Record record;
-    record.key = {json.at("run").get<std::string>(), json.at("session").get<std::int64_t>()};
-    record.body = body_of(json);
-    return record;
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
+  const auto json = parse_json_object(line);
+  if (!json) return std::nullopt;
+  JsonFields fields(*json);
+  const SessionKey key{fields.text("run"), fields.count("session")};
+  auto body = body_of(fields);
+  if (!body || !fields.error().empty()) return std::nullopt;
+  return Record{key, *std::move(body)};
 }
 
 }  // namespace stacklab::store

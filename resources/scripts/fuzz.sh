@@ -7,12 +7,13 @@ root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 
 usage() {
   cat <<'END'
-usage: resources/scripts/fuzz.sh [--seconds N] [--jobs N] [TARGET...]
+usage: resources/scripts/fuzz.sh [--seconds N] [--jobs N] [--seed N] [TARGET...]
 
 Runs every reader of foreign files (tests/fuzz/targets.cpp) on its kept inputs and on what libFuzzer makes of them.
 
   --seconds N   for each target (default: 60, or less, so that all of them take five minutes)
   --jobs N      targets at a time (default: one a core)
+  --seed N      what libFuzzer begins with, to try the same inputs again (default: another each time)
   --help        this text
 
 What breaks a target is kept in build/fuzz/findings/TARGET. Mend the reader, and keep the input, made small, in
@@ -20,12 +21,12 @@ tests/regressions/fuzz/TARGET: from then on it is a test.
 END
 }
 
-seconds='' jobs=$(nproc 2>/dev/null || echo 2) targets=()
+seconds='' jobs=$(nproc 2>/dev/null || echo 2) seed=0 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --seconds | --jobs)
-      [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die "$1 wants a number." 2
-      [ "$1" = --seconds ] && seconds=$2 || jobs=$2
+    --seconds | --jobs | --seed)
+      [[ ${2-} =~ ^[1-9][0-9]{0,8}$ ]] || die "$1 wants a number." 2
+      printf -v "${1#--}" %s "$2"
       shift
       ;;
     -h | --help)
@@ -54,8 +55,7 @@ for target in "${wanted[@]}"; do
   esac
 done
 [ ${#targets[@]} -gt 0 ] || die "There is nothing to run."
-[ -n "$seconds" ] || seconds=$((300 * jobs / ${#targets[@]}))
-[ "$seconds" -le 60 ] || seconds=60
+[ -n "$seconds" ] || seconds=$((300 * jobs / ${#targets[@]} < 60 ? 300 * jobs / ${#targets[@]} : 60))
 say "Fuzzing ${#targets[@]} targets for $seconds s each, $jobs at a time ..."
 
 # New inputs are kept beside the build, and begin the next run.
@@ -64,7 +64,7 @@ fuzz() {
   mkdir -p "$work" "$findings"
   log=$findings.log
   for folder in ${folders[$target]}; do [ ! -d "$root/tests/$folder" ] || seeds+=("$root/tests/$folder"); done
-  if FUZZ_TARGET=$target "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+  if FUZZ_TARGET=$target "$program" -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
     -print_final_stats=1 -artifact_prefix="$findings/" "$work" "${seeds[@]}" >"$log" 2>&1; then
     say "  $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, nothing found"
   else

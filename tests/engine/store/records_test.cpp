@@ -57,6 +57,15 @@ TEST(Records, LinesThatAreCutOffOrForeignAreRefused) {
   EXPECT_FALSE(from_json_line("{}"));
   EXPECT_FALSE(from_json_line("[1, 2]"));
   EXPECT_FALSE(from_json_line(R"({"run":"a","session":1,"kind":"dance"})"));
+  // Numbers that no counter holds.
+  for (const char* bad : {"1e300", "-1", "1.5", "9007199254740993", "18446744073709551615", "null", "\"7\""}) {
+    const std::string number = bad;
+    EXPECT_FALSE(from_json_line(R"({"run":"a","session":)" + number + R"(,"kind":"resumed","after_step":1})")) << bad;
+    EXPECT_FALSE(from_json_line(R"({"run":"a","session":1,"kind":"resumed","after_step":)" + number + "}")) << bad;
+  }
+  EXPECT_TRUE(from_json_line(R"({"run":"a","session":1,"kind":"resumed","after_step":9007199254740992})"));
+  EXPECT_FALSE(from_json_line(R"({"run":"a","session":1,"kind":"step","step":1,"tokens":1,"seconds":0,"time":0,)"
+                              R"("values":[["loss"]]})"));
   EXPECT_FALSE(from_json_line(R"({"run":"a","session":1,"kind":"fact","name":"x","value":"many"})"));
 }
 
