@@ -42,19 +42,45 @@ Result<RunSummary> find_run(Context& context, const std::string& wanted) {
   return (*reader)->run(wanted);
 }
 
-// The last checkpoint that a run is known to have.
-std::int64_t last_checkpoint(StoreReader& reader, const RunId& run) {
-  std::int64_t step = 0;
+struct Checkpoints {
+  std::int64_t last = 0;      // step of the newest that the run is known to have
+  std::int64_t failures = 0;  // attempts
+  std::string failure;        // what the last one said
+};
+
+Checkpoints checkpoints_of(StoreReader& reader, const RunId& run) {
+  Checkpoints seen;
   for (std::int64_t after = 0;;) {
     const auto events = reader.events(run, after, 1000);
-    if (!events || events->empty()) return step;
+    if (!events || events->empty()) return seen;
     after = events->back().id;
-    for (const RunEventRow& row : *events)
-      if (row.event.kind == RunEvent::Kind::checkpoint && !row.event.is_alert()) step = std::max(step, row.event.step);
+    for (const RunEventRow& row : *events) {
+      if (row.event.kind != RunEvent::Kind::checkpoint) continue;
+      if (row.event.is_alert())
+        ++seen.failures, seen.failure = row.event.text;
+      else
+        seen.last = std::max(seen.last, row.event.step);
+    }
   }
 }
 
-enum class Asked { stop, pause, checkpoint };
+using Asked = JobService::Request;
+
+// A request that is not where the run looks must not seem to be on its way.
+Error not_asked(const RunSummary& run, Error why) {
+  why.what = fmt::format("{} ({}) was not asked, and goes on: {}", run.name, run.id, why.what);
+  why.remedy =
+      fmt::format("{}; or, on its own computer: kill -INT {} (it ends as by stacklab stop)", why.remedy, run.process);
+  return why;
+}
+
+Status ended_already(Context& context, StoreReader& reader, const RunSummary& before) {
+  const Result<RunSummary> run = reader.run(before.id);
+  if (!run) return tl::unexpected(run.error());
+  report(context, *run, run->state,
+         fmt::format("{} ({}) is not running: it is {}", run->name, run->id, to_string(run->state)));
+  return {};
+}
 
 Status ask(Context& context, const Options& options, Asked asked) {
   const std::filesystem::path workspace = workspace_of(context.common);
@@ -62,21 +88,14 @@ Status ask(Context& context, const Options& options, Asked asked) {
   if (!reader) return tl::unexpected(reader.error());
   Result<RunSummary> run = (*reader)->run(options.run);
   if (!run) return tl::unexpected(run.error());
-  if (!is_active(run->state)) {
-    report(context, *run, run->state,
-           fmt::format("{} ({}) is not running: it is {}", run->name, run->id, to_string(run->state)));
-    return {};
-  }
-  const std::int64_t before = asked == Asked::checkpoint ? last_checkpoint(**reader, run->id) : 0;
+  if (!is_active(run->state)) return ended_already(context, **reader, *run);
+  const Checkpoints before = asked == Asked::checkpoint ? checkpoints_of(**reader, run->id) : Checkpoints();
   {
     Result<std::unique_ptr<JobService>> service = JobService::open(workspace);
     if (!service) return tl::unexpected(service.error());
-    if (asked == Asked::checkpoint)
-      (*service)->checkpoint(run->id);
-    else if (asked == Asked::pause)
-      (*service)->pause(run->id);
-    else
-      (*service)->stop(run->id);
+    const Result<bool> running = (*service)->ask(run->id, asked);
+    if (!running) return tl::unexpected(not_asked(*run, running.error()));
+    if (!*running) return ended_already(context, **reader, *run);
   }
   if (!options.wait) {
     const char* what = asked == Asked::checkpoint ? "was asked for a checkpoint: it writes one after its step"
@@ -88,19 +107,25 @@ Status ask(Context& context, const Options& options, Asked asked) {
     return {};
   }
   const StopSignals signals;
-  std::int64_t checkpoint = before;
-  while (is_active(run->state) && (asked != Asked::checkpoint || checkpoint == before)) {
+  Checkpoints now = before;
+  while (is_active(run->state) &&
+         (asked != Asked::checkpoint || (now.last == before.last && now.failures == before.failures))) {
     if (StopSignals::requested()) return stopped("no longer waiting; the run was asked all the same");
     std::this_thread::sleep_for(look_every);
     run = (*reader)->run(run->id);
     if (!run) return tl::unexpected(run.error());
-    if (asked == Asked::checkpoint) checkpoint = last_checkpoint(**reader, run->id);
+    if (asked == Asked::checkpoint) now = checkpoints_of(**reader, run->id);
   }
-  report(context, *run, run->state,
-         asked == Asked::checkpoint && checkpoint > before
-             ? fmt::format("{} ({}) has a checkpoint of step {}", run->name, run->id, format_integer(checkpoint))
-             : fmt::format("{} ({}) is {} at step {}", run->name, run->id, to_string(run->state),
-                           format_integer(run->step)));
+  const bool saved = asked == Asked::checkpoint && now.last > before.last;
+  const std::string text =
+      saved ? fmt::format("{} ({}) has a checkpoint of step {}", run->name, run->id, format_integer(now.last))
+            : fmt::format("{} ({}) is {} at step {}", run->name, run->id, to_string(run->state),
+                          format_integer(run->step));
+  report(context, *run, run->state, text);
+  if (now.failures > before.failures) return failed(fmt::format("{} ({}): {}", run->name, run->id, now.failure));
+  // It ended, but not as it was asked to.
+  if (!saved && run->state != RunState::paused && run->state != RunState::finished)
+    return failed(fmt::format("{}: {}", text, run->cause));
   return {};
 }
 

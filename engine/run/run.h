@@ -138,8 +138,9 @@ class RunSink {
   virtual void resumed_after(std::int64_t step) = 0;
   // Named constants of a run, drawn as reference lines ("unigram_entropy": 2.85, nats per token).
   virtual void fact(std::string_view name, double value) = 0;
-  // The one call that waits: until what was reported so far would survive the end of this process, or patience has run
-  // out. Before a checkpoint appears, so that whoever continues from it finds every step up to it.
+  // The one call that waits: until what was reported so far would survive the end of this process, as far as the disk
+  // has room; for nobody's lock. Before a checkpoint appears, so that whoever continues from it finds every step up to
+  // it.
   virtual void settle() {}
 };
 

@@ -87,6 +87,17 @@ class Service final : public JobService {
     if (own.empty()) store_->request_checkpoint(run);
   }
 
+  Result<bool> ask(const RunId& run, Request request) override {
+    const StopKind kind = request == Request::pause ? StopKind::pause : StopKind::stop;
+    if (jobs_of(run).empty())
+      return request == Request::checkpoint ? store_->checkpoint_by_request(run) : store_->stop_by_request(run, kind);
+    if (request == Request::checkpoint)
+      checkpoint(run);
+    else
+      ask_to_stop(run, kind);
+    return true;
+  }
+
   Result<RunEdit> edit(const RunId& run, const RunEdit& edit) override {
     const auto found = summary_of(run);
     if (!found) return tl::unexpected(found.error());

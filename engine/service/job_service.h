@@ -55,7 +55,7 @@ struct JobOutcome {
   bool already_finished = false;  // resume of a finished run: nothing was done
 };
 
-// Thread-safe. Every call returns at once (a queue push) except open, wait and the destructor.
+// Thread-safe. Every call returns at once (a queue push) except open, ask, wait and the destructor.
 class JobService {
  public:
   // Opens or creates the workspace and its store, and marks runs whose process died as lost. Errors name the folder:
@@ -81,6 +81,10 @@ class JobService {
   virtual void pause(const RunId& run) = 0;
   // A checkpoint after the step at hand, of a run of this process or another.
   virtual void checkpoint(const RunId& run) = 0;
+  // The same, but waits until the run will see it. False: no process should be training it. An error: it could not be
+  // asked.
+  enum class Request { stop, pause, checkpoint };
+  virtual Result<bool> ask(const RunId& run, Request request) = 0;
   virtual void stop_job(std::int64_t job) = 0;
   virtual void stop_all() = 0;
 

@@ -200,6 +200,11 @@ std::vector<std::string> mark_lost_runs(SQLite::Database& db, double now) {
     SQLite::Statement query(db, "SELECT id FROM runs WHERE state IN ('running', 'stopping')");
     while (query.executeStep()) ids.push_back(query.getColumn(0).getString());
   }
+  // Nothing is written, and no lock waited for, while all of them live.
+  std::erase_if(ids, [&](const std::string& id) {
+    const auto run = find_run(db, id);
+    return !run || judge(run->owner, run->pulse, now).alive;
+  });
   std::vector<std::string> notes;
   if (ids.empty()) return notes;
   SQLite::Transaction transaction(db, SQLite::TransactionBehavior::IMMEDIATE);
@@ -228,21 +233,21 @@ std::vector<std::string> mark_lost_runs(SQLite::Database& db, double now) {
 }
 
 // A pause does not take back a stop.
-void set_stop_requested(SQLite::Database& db, const RunId& run, StopKind kind) {
+bool set_stop_requested(SQLite::Database& db, const RunId& run, StopKind kind) {
   SQLite::Statement update(db,
                            "UPDATE runs SET stop_requested = CASE WHEN stop_requested = 1 THEN 1 ELSE ? END, "
                            "state = 'stopping' WHERE id = ? AND state IN ('running', 'stopping')");
   update.bind(1, static_cast<int>(kind));
   update.bind(2, run);
-  update.exec();
+  return update.exec() > 0;
 }
 
-void set_checkpoint_requested(SQLite::Database& db, const RunId& run) {
+bool set_checkpoint_requested(SQLite::Database& db, const RunId& run) {
   SQLite::Statement update(db,
                            "UPDATE runs SET checkpoint_requested = checkpoint_requested + 1 "
                            "WHERE id = ? AND state IN ('running', 'stopping')");
   update.bind(1, run);
-  update.exec();
+  return update.exec() > 0;
 }
 
 }  // namespace stacklab::store

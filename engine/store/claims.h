@@ -26,7 +26,8 @@ Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, 
 // Marks the active runs whose process is gone as lost, with an event each. Returns a line for each.
 std::vector<std::string> mark_lost_runs(SQLite::Database& db, double now);
 
-void set_stop_requested(SQLite::Database& db, const RunId& run, StopKind kind);
-void set_checkpoint_requested(SQLite::Database& db, const RunId& run);
+// Whether some process should be training the run.
+bool set_stop_requested(SQLite::Database& db, const RunId& run, StopKind kind);
+bool set_checkpoint_requested(SQLite::Database& db, const RunId& run);
 
 }  // namespace stacklab::store

@@ -136,6 +136,20 @@ Error database_error(const SQLite::Exception& e, const fs::path& workspace) {
   return error;
 }
 
+bool may_pass(const SQLite::Exception& e) {
+  switch (e.getErrorCode()) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Result<std::unique_ptr<SQLite::Database>> open_for_writing(const fs::path& workspace, const WriteOptions& options) {
   return guarded(workspace, [&]() -> Result<std::unique_ptr<SQLite::Database>> {
     const fs::path file = database_file(workspace);

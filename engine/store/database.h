@@ -34,6 +34,9 @@ Result<ReadConnection> open_for_reading(const std::filesystem::path& workspace);
 // What failed, where, and what to do about it.
 Error database_error(const SQLite::Exception& e, const std::filesystem::path& workspace);
 
+// Whether it may be otherwise in a moment: a lock, a full disk.
+bool may_pass(const SQLite::Exception& e);
+
 // Runs f, which returns a Result or Status, and turns what SQLite throws into an error.
 template <class F>
 auto guarded(const std::filesystem::path& workspace, F&& f) -> decltype(f()) {

@@ -10,6 +10,7 @@
 #include "engine/base/json_reader.h"
 #include "engine/base/text.h"
 #include "engine/store/database.h"
+#include "engine/store/left_spills.h"
 #include "engine/store/pyramid.h"
 #include "engine/store/queue.h"
 #include "engine/store/run_query.h"
@@ -396,6 +397,7 @@ std::vector<ConfigDifference> config_differences(const std::vector<std::string>&
 Result<std::unique_ptr<StoreReader>> open_store_reader(const fs::path& workspace) {
   std::error_code ec;
   const fs::path folder = fs::absolute(workspace, ec);
+  store::take_in_before_reading(folder);
   auto connection = store::open_for_reading(folder);
   if (!connection) return tl::unexpected(connection.error());
   return std::make_unique<SqliteReader>(folder, std::move(*connection));

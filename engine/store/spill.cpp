@@ -57,6 +57,17 @@ int for_each_line(int fd, const std::function<void(std::string_view)>& visit) {
   return 0;
 }
 
+std::vector<fs::path> spill_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder, ec)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(suffix)) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 }  // namespace
 
 SpillFile::~SpillFile() {
@@ -137,15 +148,22 @@ Result<std::int64_t> LeftSpill::read(const std::function<void(const Record&)>& v
   return unreadable;
 }
 
+bool spills_are_left(const fs::path& folder) {
+  for (const fs::path& path : spill_files(folder)) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    struct stat status {};
+    const bool left = fstat(fd, &status) == 0 && status.st_size > 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    if (left) return true;
+  }
+  return false;
+}
+
 std::vector<std::string> take_in_spills(const fs::path& folder,
                                         const std::function<Result<std::int64_t>(const LeftSpill&)>& apply) {
-  std::vector<fs::path> files;
+  const std::vector<fs::path> files = spill_files(folder);
   std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(folder, ec)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(suffix)) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
   std::vector<std::string> notes;
   for (const auto& path : files) {
     const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);

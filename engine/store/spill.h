@@ -52,6 +52,9 @@ class LeftSpill {
   int fd_;
 };
 
+// Whether a dead process left something in folder.
+bool spills_are_left(const std::filesystem::path& folder);
+
 // Calls apply for every such file in folder. apply puts the records into the store and returns how many had no place
 // there; on an error the file stays for another time. A file that was taken in whole is removed; one with lines or
 // records left over is kept under another name. Returns what is worth telling.

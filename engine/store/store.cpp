@@ -11,9 +11,9 @@
 #include "engine/store/claims.h"
 #include "engine/store/database.h"
 #include "engine/store/edits.h"
+#include "engine/store/left_spills.h"
 #include "engine/store/liveness.h"
 #include "engine/store/queue.h"
-#include "engine/store/spill.h"
 #include "engine/store/writer.h"
 
 namespace stacklab {
@@ -64,23 +64,12 @@ class Sink final : public RunSink {
   void fact(std::string_view name, double value) override {
     writer_.push(from_, store::FactRecord{std::string(name), value});
   }
-  void settle() override { static_cast<void>(writer_.flush()); }
+  void settle() override { writer_.settle(); }
 
  private:
   Writer& writer_;
   const std::shared_ptr<Attachment> from_;
 };
-
-// What processes that are gone left in spill files: rows, and perhaps the completion record of a run that seems lost.
-void take_in_left_spills(SQLite::Database& db, const fs::path& workspace) {
-  const auto notes = store::take_in_spills(workspace / "runs", [&](const store::LeftSpill& left) {
-    return store::guarded(workspace, [&]() -> Result<std::int64_t> {
-      store::Applier applier(db);
-      return applier.take_in([&](const auto& visit) { return left.read(visit); });
-    });
-  });
-  for (const auto& note : notes) log_warning("{}", note);
-}
 
 class SqliteStore final : public Store {
  public:
@@ -92,7 +81,7 @@ class SqliteStore final : public Store {
   Result<Claim> claim(const ClaimRequest& request, RunRequests requests) override {
     store::ClaimedRow row;
     const Status done = writer_.call([&](SQLite::Database& db) -> Status {
-      if (request.resume) take_in_left_spills(db, workspace_);
+      if (request.resume) store::take_in_left_spills(db, workspace_);
       auto claimed = store::claim_run(db, request, store::this_owner(), unix_seconds());
       if (!claimed) return tl::unexpected(claimed.error());
       row = std::move(*claimed);
@@ -113,7 +102,7 @@ class SqliteStore final : public Store {
   Result<Claim::Kind> look(const ClaimRequest& request) override {
     Claim::Kind kind{};
     const Status done = writer_.call([&](SQLite::Database& db) -> Status {
-      take_in_left_spills(db, workspace_);
+      store::take_in_left_spills(db, workspace_);
       auto claimed = store::claim_run(db, request, store::this_owner(), unix_seconds(), true);
       if (!claimed) return tl::unexpected(claimed.error());
       kind = claimed->claim.kind;
@@ -145,6 +134,13 @@ class SqliteStore final : public Store {
   }
   void request_checkpoint(const RunId& run) override {
     writer_.post([run](SQLite::Database& db) { store::set_checkpoint_requested(db, run); });
+  }
+
+  Result<bool> stop_by_request(const RunId& run, StopKind kind) override {
+    return call<bool>([&](SQLite::Database& db) { return Result<bool>(store::set_stop_requested(db, run, kind)); });
+  }
+  Result<bool> checkpoint_by_request(const RunId& run) override {
+    return call<bool>([&](SQLite::Database& db) { return Result<bool>(store::set_checkpoint_requested(db, run)); });
   }
 
   Result<RunEdit> edit(const RunId& run, const RunEdit& edit) override {
@@ -225,7 +221,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& workspace, const Stor
   if (ec) return tl::unexpected<Error>(file_error("cannot create the workspace's folder", folder / "runs", ec.value()));
   auto db = store::open_for_writing(folder, {static_cast<int>(options.claim_timeout.count()), options.max_pages});
   if (!db) return tl::unexpected(db.error());
-  take_in_left_spills(**db, folder);
+  store::take_in_left_spills(**db, folder);
   const Status marked = store::guarded(folder, [&]() -> Status {
     for (const auto& note : store::mark_lost_runs(**db, unix_seconds())) log_info("{}", note);
     return {};

@@ -127,9 +127,12 @@ class Store {
   // Waits until everything of the run and its completion record are safe, in the data base or the spill file.
   virtual Status end(const Claim& claim, const Completion& completion) = 0;
 
-  // Asks whatever process trains the run. These queue and return.
+  // Asks whatever process trains the run. These queue and return, and are tried until the store can be written.
   virtual void request_stop(const RunId& run, StopKind kind = StopKind::stop) = 0;
   virtual void request_checkpoint(const RunId& run) = 0;
+  // These wait until the request is written. False: no process should be training the run.
+  virtual Result<bool> stop_by_request(const RunId& run, StopKind kind) = 0;
+  virtual Result<bool> checkpoint_by_request(const RunId& run) = 0;
 
   // These wait for the store. An edit returns the one that takes it back; refused for a run that is trained.
   virtual Result<RunEdit> edit(const RunId& run, const RunEdit& edit) = 0;

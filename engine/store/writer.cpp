@@ -87,18 +87,41 @@ void Writer::pulse(const std::shared_ptr<Attachment>& from, const std::function<
 void Writer::post(std::function<void(SQLite::Database&)> task) {
   {
     std::lock_guard lock(mutex_);
-    tasks_.push_back({[task = std::move(task), this](SQLite::Database& db) {
-                        db.setBusyTimeout(static_cast<int>(options_.claim_timeout.count()));
-                        try {
-                          task(db);
-                        } catch (const std::exception& e) {
-                          log_warning("the store: {}", e.what());
-                        }
-                        db.setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
-                      },
-                      false});
+    tasks_.push_back({[task = std::move(task), this](SQLite::Database&) { attempt(task); }});
   }
   wake_.notify_one();
+}
+
+// What somebody asked for is not forgotten because the store is locked or the disk full just now.
+void Writer::attempt(std::function<void(SQLite::Database&)> task) {
+  try {
+    task(*db_);
+  } catch (const SQLite::Exception& e) {
+    const Error error = database_error(e, workspace_);
+    if (!may_pass(e)) {
+      log_error("the store: {}", error.message());
+      return;
+    }
+    if (undone_.empty()) log_warning("the store cannot be written for now: {}; a request waits", error.message());
+    undone_.push_back(std::move(task));
+    next_attempt_ = Clock::now() + retry_interval;
+  } catch (const std::exception& e) {
+    log_error("the store: {}", e.what());
+  }
+}
+
+void Writer::attempt_again() {
+  if (undone_.empty()) return;
+  bool last = false;
+  {
+    std::lock_guard lock(mutex_);
+    last = closing_;
+  }
+  if (!last && Clock::now() < next_attempt_) return;
+  db_->setBusyTimeout(last ? static_cast<int>(options_.claim_timeout.count()) : 0);
+  for (auto& task : std::exchange(undone_, {})) attempt(std::move(task));
+  db_->setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
+  if (last && !undone_.empty()) log_error("{} requests could not be written to the store", undone_.size());
 }
 
 void Writer::attach(const std::shared_ptr<Attachment>& attachment) {
@@ -118,23 +141,26 @@ Status Writer::call(const std::function<Status(SQLite::Database&)>& task) {
   {
     std::lock_guard lock(mutex_);
     tasks_.push_back({[&task, done, this](SQLite::Database& db) {
-                        Status status;
-                        db.setBusyTimeout(static_cast<int>(options_.claim_timeout.count()));
-                        try {
-                          status = guarded(workspace_, [&] { return task(db); });
-                        } catch (const std::exception& e) {
-                          status = failed(e.what());
-                        }
-                        db.setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
-                        done->set_value(status);
-                      },
-                      false});
+      Status status;
+      db.setBusyTimeout(static_cast<int>(options_.claim_timeout.count()));
+      try {
+        status = guarded(workspace_, [&] { return task(db); });
+      } catch (const std::exception& e) {
+        status = failed(e.what());
+      }
+      db.setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
+      done->set_value(status);
+    }});
   }
   wake_.notify_one();
   return result.get();
 }
 
-Status Writer::flush() {
+Status Writer::flush() { return wait_for(Task::Wants::all_written); }
+
+void Writer::settle() { static_cast<void>(wait_for(Task::Wants::all_safe)); }
+
+Status Writer::wait_for(Task::Wants wants) {
   auto done = std::make_shared<std::promise<Status>>();
   auto result = done->get_future();
   {
@@ -147,7 +173,7 @@ Status Writer::flush() {
                         }
                         done->set_value(status);
                       },
-                      true});
+                      wants});
   }
   wake_.notify_one();
   return result.get();
@@ -203,6 +229,7 @@ bool Writer::wait_for_work(std::vector<Task>& tasks, Attachments& attached) {
     if (oldest_ && !unavailable_since_)
       due = std::min(due, std::max(*oldest_, last_commit_ + options_.commit_interval));
     if (!attached_.empty()) due = std::min(due, last_housekeeping_ + housekeeping_interval);
+    if (!undone_.empty()) due = std::min(due, next_attempt_);
     if (!unavailable_since_ && (queued_rows_ >= options_.commit_rows || soon_)) break;
     if (due <= now) break;
     if (due == Clock::time_point::max())
@@ -246,22 +273,29 @@ void Writer::loop() {
 bool Writer::turn() {
   std::vector<Task> tasks;
   Attachments attached;
-  bool drain = wait_for_work(tasks, attached);
-  for (const auto& task : tasks) drain |= task.drain;
+  bool drain = wait_for_work(tasks, attached), settle = false, others = false;
+  for (const auto& task : tasks) {
+    drain |= task.wants == Task::Wants::all_written;
+    settle |= task.wants == Task::Wants::all_safe;
+    others |= task.wants != Task::Wants::all_safe;
+  }
   bool lost = false;
   {
     std::lock_guard lock(mutex_);
     for (const auto& a : attached) lost |= a->lost_rows > 0;
   }
   if (!pending_.empty() || !pulses_.empty() || !spill_.empty() || lost) {
-    if (!unavailable_since_ || drain || !tasks.empty() || Clock::now() >= next_try_)
+    if (!unavailable_since_ || drain || others || Clock::now() >= next_try_)
       commit(attached, drain);
     else if (out_of_patience())
       spill_pending(attached);
+    // Training waits for this, and for no lock of the data base.
+    if (settle) spill_pending(attached);
     put_pulses_back();
   }
   poll_requests(attached);
   for (auto& task : tasks) task.run(*db_);
+  attempt_again();
   if (const auto now = Clock::now(); now - last_housekeeping_ >= housekeeping_interval) {
     last_housekeeping_ = now;
     limit_wal();
@@ -276,6 +310,9 @@ void Writer::commit(const Attachments& attached, bool drain) {
   const auto give_up = unavailable_since_.value_or(Clock::now()) + options_.patience;
   for (;;) {
     const auto begin = Clock::now();
+    // Once it is known that somebody holds the lock, the next tries wait for nobody: a checkpoint may wait for them.
+    const bool patient = !unavailable_since_ || drain;
+    db_->setBusyTimeout(patient ? static_cast<int>(options_.busy_timeout.count()) : 0);
     try {
       SQLite::Transaction transaction(*db_, SQLite::TransactionBehavior::IMMEDIATE);
       applier_->begin();
@@ -319,6 +356,7 @@ void Writer::commit(const Attachments& attached, bool drain) {
       std::this_thread::sleep_for(std::min(retry_interval, options_.patience));
     }
   }
+  db_->setBusyTimeout(static_cast<int>(options_.busy_timeout.count()));
 }
 
 bool Writer::out_of_patience() const {
@@ -358,9 +396,9 @@ void Writer::note_spill(const Attachments& attached) {
 
 void Writer::spill_pending(const Attachments& attached) {
   if (pending_.empty()) return;
-  const bool first = spill_.empty() && !spill_told_;
+  const bool first = out_of_patience() && !spill_told_;
   if (first) note_spill(attached);
-  spill_told_ = true;
+  spill_told_ |= first;
   const std::int64_t rows = rows_of(pending_);
   if (const auto spilled = spill_.append(pending_); !spilled) {
     std::lock_guard lock(mutex_);

@@ -56,6 +56,7 @@ class Writer {
   void push(const std::shared_ptr<Attachment>& from, RecordBody body, bool soon = false);
   // Runs set under the queue's lock, to leave a progress or a beat in the attachment.
   void pulse(const std::shared_ptr<Attachment>& from, const std::function<void(Attachment&)>& set);
+  // Tried again until it can be done, or the store closes.
   void post(std::function<void(SQLite::Database&)> task);
 
   void attach(const std::shared_ptr<Attachment>& attachment);
@@ -65,13 +66,16 @@ class Writer {
   Status call(const std::function<Status(SQLite::Database&)>& task);
   // Waits until all that was pushed is committed or spilled. An error says what had to stay in memory, and why.
   Status flush();
+  // The same for training's own thread: what cannot be committed at once is spilled, without patience.
+  void settle();
 
   StoreHealth health() const;
 
  private:
   struct Task {
+    enum class Wants { nothing, all_written, all_safe };  // of what was pushed; safe: spilled at once
     std::function<void(SQLite::Database&)> run;
-    bool drain = false;  // spill at once what cannot be committed
+    Wants wants = Wants::nothing;
   };
   using Clock = std::chrono::steady_clock;
 
@@ -91,6 +95,9 @@ class Writer {
   void spill_pending(const Attachments& attached);
   void watch_beats(Clock::time_point now);
   void queue_now(Record record);
+  Status wait_for(Task::Wants wants);
+  void attempt(std::function<void(SQLite::Database&)> task);
+  void attempt_again();
   void note_spill(const Attachments& attached);
   void limit_wal();
 
@@ -113,7 +120,8 @@ class Writer {
   std::string problem_;
   bool spill_told_ = false;
   std::chrono::milliseconds retry_after_{250};
-  Clock::time_point next_try_{}, last_commit_{}, last_housekeeping_{};
+  Clock::time_point next_try_{}, last_commit_{}, last_housekeeping_{}, next_attempt_{};
+  std::vector<std::function<void(SQLite::Database&)>> undone_;  // of what was posted
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -207,18 +207,18 @@ class Trainer {
     const bool due = config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0;
     const bool asked = request_.checkpoint_now && request_.checkpoint_now->exchange(false);
     const bool again = save_again_at_ && steady_seconds() >= *save_again_at_;
-    if ((due || milestone || asked || again) && update < total_) save_or_try_again();
+    if ((due || milestone || asked || again) && update < total_) save_or_try_again(asked);
     return {};
   }
 
   // A disk that is full now may have room later: training goes on, the older checkpoint stays.
-  void save_or_try_again() {
+  void save_or_try_again(bool asked) {
     if (Status s = save(); s) {
       if (save_again_at_) sink_.resolved(RunEvent::Kind::checkpoint, state_.step);
       save_again_at_.reset();
     } else {
       const std::string text = "No checkpoint: " + s.error().message();
-      if (!save_again_at_) {
+      if (!save_again_at_ || asked) {
         log_warning("{}: {}", config_.name, text);
         sink_.event({RunEvent::Kind::checkpoint, state_.step, text, RunEvent::Severity::critical});
       }

@@ -153,6 +153,10 @@ class FakeService final : public JobService {
   }
   void pause(const RunId& run) override { stop(run); }
   void checkpoint(const RunId&) override {}
+  Result<bool> ask(const RunId& run, Request) override {
+    stop(run);
+    return true;
+  }
   Result<RunEdit> edit(const RunId&, const RunEdit&) override { return failed("not in this workspace"); }
   Status purge(const RunId&) override { return failed("not in this workspace"); }
   Result<RunId> fork(const RunId&, std::int64_t, const RunConfig&) override { return failed("not in this workspace"); }

@@ -47,6 +47,27 @@ TEST(Faults, ALockedStoreCostsTrainingNothing) {
   EXPECT_EQ(workspace({"runs", "show", "small", "--json"}).json()["state"], "finished");
 }
 
+TEST(Faults, ARequestThatALockKeepsFromTheRunIsNoSuccess) {
+  const Workspace workspace;
+  workspace.write_config(1000000);
+  Child child(workspace.words({"train", workspace.config()}), workspace.path());
+  while (!is_state(workspace, "running")) std::this_thread::yield();
+  {
+    SQLite::Database db((workspace / "stacklab.db").string(), SQLite::OPEN_READWRITE, 20000);
+    db.exec("BEGIN EXCLUSIVE");
+    const Answer answer = workspace({"pause", "small", "--wait", "--json"});
+    EXPECT_EQ(answer.code, 1) << answer.err;
+    EXPECT_NE(answer.err.find("was not asked"), std::string::npos) << answer.err;
+    EXPECT_NE(answer.json()["remedy"].get<std::string>().find("kill -INT "), std::string::npos);
+    db.exec("ROLLBACK");
+  }
+  EXPECT_TRUE(is_state(workspace, "running"));
+  const Answer answer = workspace({"pause", "small", "--wait", "--json"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(answer.json()["state"], "paused");
+  EXPECT_EQ(child.wait(), 130);
+}
+
 TEST(Faults, TwoProcessesOnOneRunAreToldApart) {
   const Workspace workspace;
   workspace.write_config(1000000);

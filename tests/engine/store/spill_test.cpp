@@ -140,6 +140,29 @@ TEST(Spill, WhatDoesNotFitTheDatabaseIsTakenInLater) {
   }
 }
 
+// Nobody need open the store to write, for a run that ended during a lock to read as it ended.
+TEST(Spill, WhoOnlyReadsTakesInToo) {
+  const TemporaryFolder folder;
+  StoreOptions options;
+  options.busy_timeout = std::chrono::milliseconds(5);
+  options.patience = std::chrono::milliseconds(0);
+  {
+    auto store = must(Store::open(folder.path(), options));
+    const auto claim = must(store->claim(test_request(1), {}));
+    ChildProcess lock({"lock", folder.path().string()});
+    ASSERT_EQ(lock.line(), "locked");
+    store->sink(claim)->metrics(test_metrics(1, 1));
+    must(store->end(claim, {.state = RunState::failed, .cause = "the reason"}));
+    store.reset();
+    EXPECT_EQ(must(must(open_store_reader(folder.path()))->run(test_id(1))).state, RunState::running) << "still locked";
+  }
+  auto reader = must(open_store_reader(folder.path()));
+  EXPECT_EQ(must(reader->run(test_id(1))).state, RunState::failed);
+  EXPECT_EQ(must(reader->run(test_id(1))).cause, "the reason");
+  EXPECT_EQ(must(reader->series(test_id(1), "loss", 0, 100)).size(), 1u);
+  EXPECT_TRUE(spill_files(folder / "runs").empty());
+}
+
 TEST(Spill, TheOwnerTakesItsFileInItselfWhenItCan) {
   const TemporaryFolder folder;
   StoreOptions options;
@@ -189,8 +212,8 @@ TEST(Spill, LateRowsOfAnEarlierProcessFillOnlyWhatIsStillTheirs) {
   text += to_json_line({{test_id(1), 1}, store::EventRecord{50, 5, 1, RunEvent::Kind::spike, "spike"}}) + "\n";
   text += to_json_line({{test_id(1), 1}, store::EventRecord{51, 5, 1, RunEvent::Kind::info, "note"}}) + "\n";
   text += to_json_line({{test_id(1), 1}, store::EndRecord{RunState::finished, "", 1, 0, 0, 0, 0, 0, 0, 0}}) + "\n";
-  put_file(folder / "runs" / "spill-1-a.jsonl", text);
   const auto before = must(must(open_store_reader(folder.path()))->series_epoch(test_id(1)));
+  put_file(folder / "runs" / "spill-1-a.jsonl", text);
   must(Store::open(folder.path()));
   auto reader = must(open_store_reader(folder.path()));
   const auto points = must(reader->series(test_id(1), "loss", 0, 100));

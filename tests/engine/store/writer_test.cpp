@@ -287,6 +287,59 @@ TEST(Writer, ALockedDatabaseDelaysRowsAndLosesNone) {
   EXPECT_EQ(must(must(open_store_reader(folder.path()))->series(test_id(1), "loss", 0, 10000)).size(), 2000u);
 }
 
+// Training's own thread waits for the disk at most, and for nobody's lock: patience here is longer than any test.
+TEST(Writer, WhatACheckpointNeedsIsSafeWithoutTheDatabase) {
+  const TemporaryFolder folder;
+  StoreOptions options;
+  options.busy_timeout = std::chrono::milliseconds(20);
+  options.patience = std::chrono::hours(24);
+  {
+    auto store = must(Store::open(folder.path(), options));
+    const auto claim = must(store->claim(test_request(1), {}));
+    const auto sink = store->sink(claim);
+    ChildProcess child({"lock", folder.path().string()});
+    ASSERT_EQ(child.line(), "locked");
+    for (int step = 1; step <= 100; ++step) {
+      sink->metrics(test_metrics(step, step));
+      sink->settle();
+      EXPECT_EQ(store->health().held_rows, 0) << step;
+    }
+    EXPECT_GT(store->health().spilled_rows, 0);
+    child.close_input();
+    EXPECT_EQ(child.wait(), 0);
+    must(store->flush());
+  }
+  auto reader = must(open_store_reader(folder.path()));
+  EXPECT_EQ(must(reader->series(test_id(1), "loss", 0, 1000)).size(), 100u);
+  EXPECT_TRUE(must(reader->events(test_id(1), 0, 10)).empty()) << "a short lock is nothing to tell";
+}
+
+TEST(Writer, ARequestWaitsForALockedDatabase) {
+  const TemporaryFolder folder;
+  ChildProcess child({"hold", folder.path().string(), test_id(1)});
+  ASSERT_EQ(child.line(), "holding");
+  StoreOptions options;
+  options.busy_timeout = options.claim_timeout = std::chrono::milliseconds(20);
+  auto store = must(Store::open(folder.path(), options));
+  {
+    ChildProcess lock({"lock", folder.path().string()});
+    ASSERT_EQ(lock.line(), "locked");
+    const auto refused = store->stop_by_request(test_id(1), StopKind::pause);
+    ASSERT_FALSE(refused) << "who waits is told";
+    EXPECT_NE(refused.error().what.find("locked"), std::string::npos) << refused.error().message();
+    store->request_stop(test_id(1));
+    must(store->flush());  // it was tried
+    EXPECT_EQ(must(must(open_store_reader(folder.path()))->run(test_id(1))).state, RunState::running);
+    lock.close_input();
+    EXPECT_EQ(lock.wait(), 0);
+  }
+  EXPECT_EQ(child.line(), "stop");
+  child.close_input();
+  EXPECT_EQ(child.line(), "ended");
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_FALSE(must(store->stop_by_request(test_id(1), StopKind::stop))) << "nobody trains it any more";
+}
+
 TEST(Writer, ARunThatWasDeletedIsStoppedAndItsRowsAreCounted) {
   const TemporaryFolder folder;
   auto store = must(Store::open(folder.path()));
