@@ -3,6 +3,7 @@
 #include <QCommandLineParser>
 #include <QDir>
 #include <QFileInfo>
+#include <QTemporaryDir>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
@@ -115,8 +116,17 @@ Result<ui::OpenedWorkspace> open_to_steer(const std::filesystem::path& workspace
   return ui::OpenedWorkspace{std::move(*service), nullptr};
 }
 
+// A folder in which nothing has been done yet is shown as such, and left as it is.
 Result<ui::OpenedWorkspace> open_to_look(const std::filesystem::path& workspace) {
-  auto reader = JobService::open_reader(workspace);
+  static const QTemporaryDir elsewhere;
+  std::error_code error;
+  std::filesystem::path place = workspace;
+  if (std::filesystem::is_directory(workspace, error) && !std::filesystem::exists(workspace / "stacklab.db", error) &&
+      elsewhere.isValid()) {
+    place = QFile::encodeName(elsewhere.path()).toStdString();
+    if (auto made = JobService::open(place); !made) return tl::unexpected(made.error());
+  }
+  auto reader = JobService::open_reader(place);
   if (!reader) return tl::unexpected(reader.error());
   return ui::OpenedWorkspace{nullptr, std::move(*reader)};
 }

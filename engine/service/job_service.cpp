@@ -116,13 +116,14 @@ class Service final : public JobService {
 
   Result<DetachedRun> detach(const RunConfig& config, bool resume) override {
     // The process reads the config from a file, with whatever this window changed in it.
-    const fs::path file = workspace_ / "runs" / ("detached-" + config_hash(config) + ".json");
+    // It is swept up with this process, or by the next that opens the workspace.
+    const auto folder = AtomicDirectory::create(workspace_ / "runs" / "detached");
+    if (!folder) return tl::unexpected(folder.error());
+    const fs::path file = folder->path() / (config.name + ".json");
     if (Status written = write_file_atomically(file, to_json(config)); !written) return tl::unexpected(written.error());
     std::vector<std::string> words = {"train", file.string(), "--workspace", workspace_.string()};
     if (resume) words.emplace_back("--resume");
     auto run = start_detached(workspace_, config, words, {});
-    std::error_code ec;
-    fs::remove(file, ec);
     if (run) {
       std::lock_guard lock(mutex_);
       children_.push_back(run->process);
@@ -317,6 +318,7 @@ Result<std::unique_ptr<JobService>> open_job_service(const fs::path& workspace, 
                                                      const StoreOptions& options) {
   auto store = Store::open(workspace, options);
   if (!store) return tl::unexpected(store.error());
+  remove_stale_temporaries(workspace / "runs");
   std::error_code ec;
   return std::make_unique<Service>(fs::absolute(workspace, ec), std::move(*store), std::move(steps));
 }

@@ -7,6 +7,7 @@
 #include "engine/bench/gemm_rate.h"
 #include "engine/config/config_io.h"
 #include "engine/model/counts.h"
+#include "engine/planner/levers.h"
 #include "engine/planner/memory.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/milestones.h"
@@ -86,6 +87,11 @@ Result<LaunchFacts> launch_facts(const RunConfig& config, const std::filesystem:
       if (bytes > 0) facts.memory_parts.emplace_back(to_string(static_cast<BufferClass>(c)), bytes);
       named += bytes;
     }
+    if (!plan->fits)
+      if (const auto levers = memory_levers(config, plan->available_bytes)) {
+        facts.memory_remedy = to_text(*levers);
+        facts.memory_settings = levers->enough();
+      }
     // What lies between buffers whose lives do not meet.
     if (facts.memory_peak > named) facts.memory_parts.emplace_back("gaps", facts.memory_peak - named);
   } else {

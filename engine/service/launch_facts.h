@@ -27,6 +27,10 @@ struct LaunchFacts {
   std::vector<std::pair<std::string, std::int64_t>> memory_parts;  // "parameters", bytes at the peak
   std::int64_t memory_peak = 0, memory_free = 0, largest_micro_batch = 0, micro_batch = 0;
   bool memory_fits = false;
+  // When it does not fit: what a refused run is told, and the settings (as --set takes them) with which it fits, if
+  // any.
+  std::string memory_remedy;
+  std::vector<std::string> memory_settings;
 
   std::int64_t steps = 0;
   double seconds_least = 0, seconds = 0, seconds_most = 0;  // 0: not known

@@ -6,6 +6,7 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QWheelEvent>
+#include <algorithm>
 #include <clocale>
 #include <cmath>
 #include <limits>
@@ -82,6 +83,37 @@ class Chart : public testing::Test {
   ChartPanel panel{{QStringLiteral("loss"), QStringLiteral("Loss"), QStringLiteral("nats"), ValueFormat::fixed3, false},
                    &shared};
 };
+
+TEST_F(Chart, ManyThatComeToShowAtOnceDoNotHoldUpTheWindow) {
+  std::vector<double> ys(400'000);
+  for (std::size_t i = 0; i < ys.size(); ++i) ys[i] = 2 + std::sin(static_cast<double>(i) * 0.001);
+  const auto series = series_of(ys);
+  shared.set_smoothing(0.9);
+  QWidget page;
+  std::vector<CurveChart*> charts;
+  for (int i = 0; i < 12; ++i) {
+    charts.push_back(new CurveChart(panel.chart()->setup(), &shared, &page));
+    charts.back()->setGeometry(0, 100 * i, 300, 100);
+    charts.back()->set_curves({curve_of(series)});
+  }
+  page.resize(400, 1200);
+  page.show();
+  const auto waiting = [&] {
+    return std::count_if(charts.begin(), charts.end(), [](const CurveChart* c) { return c->refresh_pending(); });
+  };
+  EXPECT_GT(waiting(), 0) << "the last ones wait until the window has had its turn";
+  EXPECT_LT(waiting(), 12) << "the first is there at once";
+  ASSERT_TRUE(wait_until([&] { return waiting() == 0; }));
+  for (const CurveChart* chart : charts) EXPECT_GT(chart->refreshes(), 0);
+  // What is hidden and comes back unchanged is drawn as it was.
+  const int before = charts[0]->refreshes();
+  page.hide();
+  page.show();
+  EXPECT_EQ(charts[0]->refreshes(), before);
+  charts[0]->set_curves({curve_of(series, 1)});
+  ASSERT_TRUE(wait_until([&] { return waiting() == 0; }));
+  EXPECT_GT(charts[0]->refreshes(), before);
+}
 
 TEST_F(Chart, DrawsInTheRunsColour) {
   std::vector<double> ys;

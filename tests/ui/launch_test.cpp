@@ -1,4 +1,7 @@
 // The launch dialog: fields from the config's own list, judged while one types, and what follows from them.
+#include <QApplication>
+#include <QCheckBox>
+#include <QClipboard>
 #include <QComboBox>
 #include <QLineEdit>
 #include <QListWidget>
@@ -6,10 +9,23 @@
 #include <set>
 
 #include "engine/config/fields.h"
+#include "engine/service/planning.h"
 #include "tests/ui/runs_testing.h"
 
 namespace stacklab::ui {
 namespace {
+
+// By its batch, which levers can mend; a small model of a million tokens at once.
+RunConfig too_large() {
+  RunConfig config = runs_config(500);
+  config.train.seq_len = config.model.max_seq_len = 1024;
+  config.train.batch_tokens = 1 << 20;
+  config.train.tokens = 100 << 20;
+  config.run.micro_batch = 1024;
+  config.model.d_model = 512;
+  config.model.intermediate = 16384;
+  return config;
+}
 
 class LaunchTest : public RunsTest {
  protected:
@@ -84,6 +100,81 @@ TEST_F(LaunchTest, FactsFollowTheConfig) {
   EXPECT_GT(dialog->plan()->facts.parameters, before.parameters);
   EXPECT_GT(dialog->plan()->facts.checkpoint_bytes, before.checkpoint_bytes);
   EXPECT_TRUE(dialog->footer().contains(QString::fromStdString(config_hash(dialog->form()->config()))));
+}
+
+TEST_F(LaunchTest, WhatDoesNotFitSaysWhatWouldHelpAsARefusalDoes) {
+  open(1);
+  const RunConfig config = too_large();
+  ASSERT_TRUE(check_step(config)) << check_step(config).error().message();
+  LaunchDialog* dialog = launch({config, {}, {}, {}});
+  ASSERT_TRUE(dialog->plan());
+  const LaunchFacts facts = dialog->plan()->facts;
+  ASSERT_FALSE(facts.memory_fits) << facts.memory_peak << " of " << facts.memory_free;
+  const auto levers = memory_levers(config, facts.memory_free);
+  ASSERT_TRUE(levers);
+  EXPECT_EQ(facts.memory_remedy, to_text(*levers)) << "the words of a run that is refused";
+  EXPECT_TRUE(dialog->facts_text().contains(QString::fromStdString(facts.memory_remedy)));
+  for (int i = 0; i < 5; ++i) QCoreApplication::processEvents();  // laid out
+  keep_picture(dialog->grab().toImage(), "launch-too-large");
+  ASSERT_FALSE(facts.memory_settings.empty());
+  ASSERT_TRUE(dialog->remedy_button()->isVisible());
+  EXPECT_TRUE(dialog->anyway_button()->isVisible());
+  QTest::mouseClick(dialog->remedy_button(), Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return !dialog->is_planning() && dialog->plan()->facts.memory_fits; }));
+  RunConfig expected = config;
+  for (const std::string& setting : facts.memory_settings) ASSERT_TRUE(set_field(expected, setting));
+  EXPECT_EQ(to_json(dialog->form()->config()), to_json(expected));
+  EXPECT_FALSE(dialog->remedy_button()->isVisible());
+  EXPECT_FALSE(dialog->anyway_button()->isVisible());
+}
+
+TEST_F(LaunchTest, RunAnywayTurnsTheGuardOff) {
+  open(1);
+  const RunConfig config = too_large();
+  LaunchDialog* dialog = launch({config, {}, {}, {}});
+  ASSERT_TRUE(dialog->anyway_button()->isVisible());
+  QTest::mouseClick(dialog->anyway_button(), Qt::LeftButton);
+  EXPECT_FALSE(dialog->form()->config().run.memory_guard);
+  ASSERT_TRUE(wait_until([&] { return !dialog->is_planning() && !dialog->anyway_button()->isVisible(); }));
+  EXPECT_TRUE(dialog->start_button()->isEnabled());
+  EXPECT_TRUE(dialog->facts_text().contains("memory guard is off")) << dialog->facts_text().toStdString();
+}
+
+TEST_F(LaunchTest, ACommandForTheTerminalStandsForTheSameRun) {
+  open(1);
+  RunConfig config = runs_config(500);
+  config.data.corpus = "/texts/it's mine.jsonl";
+  LaunchDialog* dialog = launch({config, {}, {}, {}});
+  dialog->form()->type("name", "my-clone");
+  dialog->form()->type("optim.muon_lr", "0.00035");
+  QTest::mouseClick(dialog->copy_button(), Qt::LeftButton);
+  const QString command = QApplication::clipboard()->text();
+  EXPECT_EQ(command, dialog->command());
+  const QStringList lines = command.split('\n');
+  EXPECT_EQ(lines.first(), "cat > my-clone.json <<'END_OF_CONFIG'");
+  const auto end = lines.indexOf("END_OF_CONFIG");
+  ASSERT_GT(end, 0);
+  const auto config_there = parse_config(lines.mid(1, end - 1).join('\n').toStdString(), "the command");
+  ASSERT_TRUE(config_there) << config_there.error().message();
+  EXPECT_EQ(to_json(*config_there), to_json(dialog->form()->config()));
+  EXPECT_EQ(lines[end + 1],
+            "stacklab train my-clone.json --workspace " + QString::fromStdString(folder.path().string()));
+  dialog->detached_box()->setChecked(true);
+  EXPECT_TRUE(dialog->command().trimmed().endsWith(" --detach"));
+  dialog->form()->type("optim.muon_lr", "-1");
+  EXPECT_FALSE(dialog->copy_button()->isEnabled()) << "what is wrong is not handed on";
+}
+
+TEST_F(LaunchTest, ACommandForAForkNamesWhatDiffers) {
+  open(1);
+  const RunConfig parent = runs_config(500);
+  LaunchStart start{parent, "fork of it", "0123456789ab", {40, 80}};
+  start.config.name += "-fork";
+  LaunchDialog* dialog = launch(start);
+  dialog->form()->type("data.corpus", "it's");
+  EXPECT_EQ(dialog->command(), "stacklab fork 0123456789ab --at 80 --workspace " +
+                                   QString::fromStdString(folder.path().string()) +
+                                   " --name run-00500-fork --set 'data.corpus=it'\\''s' --start\n");
 }
 
 TEST_F(LaunchTest, EnterStartsTheRunAndItCanBeStoppedAndResumed) {

@@ -148,6 +148,21 @@ TEST_F(Program, PicturesLeaveTheWorkspaceAsItIs) {
   EXPECT_FALSE(QFile::exists(path("config/stacklab/workbench.json")));
 }
 
+TEST_F(Program, PicturesOfAnEmptyWorkspaceShowWhatToDoNext) {
+  std::filesystem::create_directories(folder / "w");
+  const Outcome outcome =
+      run({"--workspace", path("w"), "--screenshot", path("p"), "--size", "1200x800", "--theme", "light"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err.toStdString();
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "w")) << "looking makes nothing";
+  // The one button of the page stands in the middle, in the accent.
+  for (const char* page : {"runs", "monitor"}) {
+    const QImage image(path("p") + QLatin1Char('/') + QLatin1String(page) + QStringLiteral(".png"));
+    ASSERT_EQ(image.size(), QSize(1200, 800));
+    EXPECT_GT(count_pixels(image, Theme::builtin(false)[Token::accent], QRect(300, 250, 600, 400), 2), 1000) << page;
+    keep_picture(image, QStringLiteral("program-empty-%1").arg(QLatin1String(page)));
+  }
+}
+
 TEST_F(Program, PicturesOfNothingAreAnError) {
   const Outcome missing = run({"--workspace", path("nothing"), "--screenshot", path("p")});
   EXPECT_EQ(missing.code, 1);

@@ -288,13 +288,13 @@ void CurveChart::focusOutEvent(QFocusEvent* event) {
 
 void CurveChart::resizeEvent(QResizeEvent* event) {
   QChartView::resizeEvent(event);
-  // At once, so that the old picture is never stretched.
-  if (isVisible()) refresh_now();
+  // At once where there is room for it, so that the old picture is not stretched.
+  if (isVisible()) refresh_in_turn();
 }
 
 void CurveChart::showEvent(QShowEvent* event) {
   QChartView::showEvent(event);
-  refresh_now();
+  if (dirty_ || frame_.bounds.size() != QSizeF(viewport()->size())) refresh_in_turn();
 }
 
 void CurveChart::hideEvent(QHideEvent* event) {

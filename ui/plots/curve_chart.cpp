@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ui/plots/turn_budget.h"
 #include "ui/theme/look.h"
 #include "ui/theme/numbers.h"
 
@@ -51,7 +52,7 @@ std::optional<AxisRange> middle_range(const Column& ys, std::size_t begin, std::
 }  // namespace
 
 CurveChart::CurveChart(ChartSetup setup, SharedView* shared, QWidget* parent)
-    : QChartView(parent), setup_(std::move(setup)), shared_(shared), timer_(period_ms, [this] { refresh(); }) {
+    : QChartView(parent), setup_(std::move(setup)), shared_(shared), timer_(period_ms, [this] { refresh_in_turn(); }) {
   if (!shared_) shared_ = new SharedView(this);
   QChart* c = chart();
   c->legend()->hide();
@@ -173,6 +174,17 @@ void CurveChart::refresh_now() {
   timer_.cancel();
   dirty_ = true;
   refresh();
+}
+
+void CurveChart::refresh_in_turn() {
+  dirty_ = true;
+  if (!isVisible()) return;
+  if (TurnBudget::instance().has_room()) {
+    timer_.cancel();
+    TurnBudget::instance().spend([this] { refresh(); });
+  } else {
+    timer_.request();
+  }
 }
 
 void CurveChart::refresh() {

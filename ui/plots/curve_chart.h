@@ -152,6 +152,7 @@ class CurveChart : public QChartView {
     bool pens_stale = true;
   };
 
+  void refresh_in_turn();  // now, or when the window has done other work
   void refresh();
   void lay_out();
   bool is_smoothed(const Curve& curve) const;

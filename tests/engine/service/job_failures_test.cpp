@@ -1,6 +1,7 @@
 // Jobs that do not end as they should.
 #include <new>
 
+#include "engine/base/atomic_file.h"
 #include "engine/base/environment.h"
 #include "engine/model/counts.h"
 #include "engine/train/checkpoint.h"
@@ -42,6 +43,22 @@ TEST_F(Failure, WhatATrainerThrowsIsTheRunsCause) {
     EXPECT_NE(stored_run.cause.find(words), std::string::npos) << stored_run.cause;
     EXPECT_EQ(stored_run.step, 1);
   }
+}
+
+TEST_F(Failure, WhatAKilledStarterOfDetachedRunsLeavesIsSweptByTheNextThatOpens) {
+  const fs::path runs = workspace() / "runs";
+  ASSERT_EQ(in_child([&] {
+              const auto made = AtomicDirectory::create(runs / "detached");
+              if (!made || !write_file_atomically(made->path() / "a.json", "{}")) return 2;
+              _exit(0);  // as killed: nothing is cleaned up
+            }),
+            0);
+  ASSERT_FALSE(fs::is_empty(runs));
+  put_file(runs / "mine" / "kept", "x");
+  const auto service = open(steps());
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(runs)) names.push_back(entry.path().filename());
+  EXPECT_EQ(names, std::vector<std::string>{"mine"});
 }
 
 TEST_F(Failure, WhatTheCorpusThrowsIsTheJobsError) {

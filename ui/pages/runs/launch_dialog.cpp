@@ -1,6 +1,8 @@
 #include "ui/pages/runs/launch_dialog.h"
 
+#include <QApplication>
 #include <QCheckBox>
+#include <QClipboard>
 #include <QComboBox>
 #include <QFileDialog>
 #include <QHBoxLayout>
@@ -14,6 +16,7 @@
 #include "engine/config/config_io.h"
 #include "engine/service/model_facts.h"
 #include "ui/models/state_look.h"
+#include "ui/pages/runs/launch_command.h"
 #include "ui/pages/runs/presets.h"
 #include "ui/pages/runs/run_control.h"
 #include "ui/theme/fact_grid.h"
@@ -153,13 +156,16 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   detached_->setAccessibleDescription(detached_->toolTip());
   detached_->setVisible(start.parent.empty());
   save_ = make_button(tr("Save config…"), {}, this);
+  copy_ = make_button(tr("Copy command"), {}, this);
+  copy_->setToolTip(tr("Words for a terminal, here or on another computer, that start the same run"));
+  copy_->setAccessibleDescription(copy_->toolTip());
   cancel_ = make_button(tr("Cancel"), {}, this);
   queue_ = make_button(tr("Add to queue"), {}, this);
   start_ = make_button(start.parent.empty() ? tr("Start now") : tr("Fork and start"),
                        QStringLiteral("media-playback-start"), this);
   make_primary(start_);
   start_->setIcon(icon(QStringLiteral("media-playback-start"), Token::on_accent));
-  for (QPushButton* button : {save_, cancel_, queue_}) button->setAutoDefault(false);
+  for (QPushButton* button : {save_, copy_, cancel_, queue_, remedy_, anyway_}) button->setAutoDefault(false);
   start_->setDefault(true);
   queue_->setVisible(start.parent.empty());
   foot->addWidget(config);
@@ -167,7 +173,7 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   foot->addWidget(known_, 1);
   foot->addWidget(detached_);
   foot->addSpacing(8);
-  for (QPushButton* button : {save_, cancel_, queue_, start_}) foot->addWidget(button);
+  for (QPushButton* button : {save_, copy_, cancel_, queue_, start_}) foot->addWidget(button);
   column->addLayout(foot);
 
   connect(sections_, &QListWidget::currentRowChanged, form_, &LaunchForm::setCurrentIndex);
@@ -179,6 +185,14 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   connect(start_, &QPushButton::clicked, this, [this] { begin(false); });
   connect(queue_, &QPushButton::clicked, this, [this] { begin(true); });
   connect(save_, &QPushButton::clicked, this, &LaunchDialog::save);
+  connect(copy_, &QPushButton::clicked, this, &LaunchDialog::copy);
+  connect(remedy_, &QPushButton::clicked, this, [this] {
+    const std::vector<std::string> settings = plan_ ? plan_->facts.memory_settings : std::vector<std::string>();
+    for (const std::string& setting : settings)
+      form_->type(text(setting).section(QLatin1Char('='), 0, 0), text(setting).section(QLatin1Char('='), 1));
+  });
+  connect(anyway_, &QPushButton::clicked, this,
+          [this] { form_->type(QStringLiteral("run.memory_guard"), QStringLiteral("false")); });
   form_->set_config(start.config, start.config);
   resize(metrics().scaled(1120), metrics().scaled(740));
   start_->setFocus();
@@ -234,6 +248,16 @@ QWidget* LaunchDialog::build_facts() {
   bar_row->addWidget(bar_);
   column->addLayout(bar_row);
   memory_note_ = note();
+  remedy_note_ = note();
+  auto* remedies = new QHBoxLayout;
+  remedies->setContentsMargins(12, 0, 12, 6);
+  remedy_ = make_button(tr("Use what fits"), {}, body);
+  anyway_ = make_button(tr("Run anyway"), {}, body);
+  anyway_->setToolTip(tr("Turns the memory guard off: the system may end the run, or others."));
+  anyway_->setAccessibleDescription(anyway_->toolTip());
+  for (QPushButton* button : {remedy_, anyway_}) remedies->addWidget(button);
+  remedies->addStretch();
+  column->addLayout(remedies);
   memory_ = new FactGrid(body);
   column->addWidget(memory_);
   column->addWidget(make_line(Qt::Horizontal, body));
@@ -296,6 +320,7 @@ void LaunchDialog::judge() {
     button->setToolTip(can ? QString() : why);
     button->setAccessibleDescription(can ? QString() : why);
   }
+  for (QPushButton* button : {save_, copy_}) button->setEnabled(problem_.isEmpty());
   if (!problem_.isEmpty()) {
     planner_->forget();
     return show_nothing(problem_);
@@ -341,6 +366,7 @@ void LaunchDialog::show_plan(const LaunchPlanPtr& plan) {
   memory_note_->set_full_text(
       f.memory_error ? text(f.memory_error->message())
                      : tr("%1 this run; %2 free now").arg(format_bytes(f.memory_peak), format_bytes(f.memory_free)));
+  show_remedy(f);
   memory_->set(tr("Micro-batch"),
                f.memory_error ? QString()
                               : tr("%1 sequences; largest that fits: %2")
@@ -381,10 +407,41 @@ void LaunchDialog::show_plan(const LaunchPlanPtr& plan) {
   known_->set_color(f.known_as.empty() ? Token::text3 : Token::warn);
 }
 
+// The same words as a run that is refused is told.
+void LaunchDialog::show_remedy(const LaunchFacts& f) {
+  const bool guarded = form_->config().run.memory_guard, tight = !f.memory_error && !f.memory_fits;
+  remedy_note_->set_full_text(
+      !tight    ? QString()
+      : guarded ? tr("It would be refused. %1").arg(text(f.memory_remedy))
+                : tr("It is started all the same: the memory guard is off. %1").arg(text(f.memory_remedy)));
+  remedy_note_->setVisible(tight);
+  remedy_->setVisible(tight && !f.memory_settings.empty());
+  QStringList settings;
+  for (const std::string& setting : f.memory_settings) settings << text(setting);
+  remedy_->setToolTip(tr("Sets %1").arg(settings.join(QStringLiteral(", "))));
+  remedy_->setAccessibleDescription(remedy_->toolTip());
+  anyway_->setVisible(tight && guarded);
+}
+
+QString LaunchDialog::command() const {
+  if (!problem_.isEmpty()) return {};
+  if (!from_.parent.empty())
+    return fork_command(from_.parent, checkpoint_->currentData().toLongLong(), from_.config, form_->config(),
+                        from_.workspace);
+  return train_command(form_->config(), from_.workspace, detached_->isChecked());
+}
+
+void LaunchDialog::copy() {
+  QApplication::clipboard()->setText(command());
+  known_->set_color(Token::text3);
+  known_->set_full_text(tr("the command is in the clipboard"));
+}
+
 QString LaunchDialog::footer() const { return hash_->full_text() + QLatin1Char(' ') + known_->full_text(); }
 
 QString LaunchDialog::facts_text() const {
-  QStringList lines{trouble_->full_text(), memory_note_->full_text(), time_note_->full_text()};
+  QStringList lines{trouble_->full_text(), memory_note_->full_text(), remedy_note_->full_text(),
+                    time_note_->full_text()};
   for (const FactGrid* grid : {memory_, time_, model_, disk_})
     for (const auto* label : grid->findChildren<QLabel*>()) lines << static_cast<const TextLabel*>(label)->full_text();
   return lines.join(QLatin1Char('\n'));

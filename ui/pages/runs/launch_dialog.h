@@ -23,6 +23,7 @@ struct LaunchStart {
   // To fork: the run, and the steps of its checkpoints; the newest is last.
   RunId parent;
   std::vector<std::int64_t> checkpoints;
+  std::string workspace = {};  // for the words of a command
 };
 
 // A bar of what takes memory, beside what is free.
@@ -51,6 +52,10 @@ class LaunchDialog : public QDialog {
   QPushButton* start_button() const { return start_; }
   QPushButton* queue_button() const { return queue_; }
   QPushButton* save_button() const { return save_; }
+  QPushButton* copy_button() const { return copy_; }
+  QPushButton* remedy_button() const { return remedy_; }
+  QPushButton* anyway_button() const { return anyway_; }
+  QString command() const;  // does what Start would, in a terminal
   QComboBox* checkpoint_box() const { return checkpoint_; }
   QComboBox* from_box() const { return from_box_; }
   QCheckBox* detached_box() const { return detached_; }
@@ -71,6 +76,8 @@ class LaunchDialog : public QDialog {
   void begin(bool queued);
   void start_from(int choice);
   void save();
+  void copy();
+  void show_remedy(const LaunchFacts& facts);
 
   RunControl* control_;
   LaunchStart from_;
@@ -83,8 +90,8 @@ class LaunchDialog : public QDialog {
   FactGrid *memory_, *time_, *model_, *disk_;
   StatePill* fits_;
   QWidget* facts_;
-  TextLabel *trouble_, *memory_note_, *time_note_, *hash_, *known_, *planning_;
-  QPushButton *start_, *queue_, *save_, *cancel_;
+  TextLabel *trouble_, *memory_note_, *remedy_note_, *time_note_, *hash_, *known_, *planning_;
+  QPushButton *start_, *queue_, *save_, *copy_, *cancel_, *remedy_, *anyway_;
   LaunchPlanPtr plan_;
   QString problem_;
 };

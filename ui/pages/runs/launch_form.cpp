@@ -216,7 +216,7 @@ void LaunchForm::build() {
   }
 }
 
-QString LaunchForm::value_text(const RunConfig& config, const QString& key) const {
+QString LaunchForm::value_text(const RunConfig& config, const QString& key) {
   RunConfig copy = config;
   for (const Field& field : fields_of(copy)) {
     if (text(field.key) != key) continue;

@@ -39,6 +39,7 @@ class LaunchForm : public QStackedWidget {
   QString hint_of(const QString& key) const;
   void type(const QString& key, const QString& value);  // as a person would
   int section_of(const QString& key) const;
+  static QString value_text(const RunConfig& config, const QString& key);  // as one types it, and --set takes it
 
  signals:
   void edited();            // config() or problem() has changed
@@ -57,7 +58,6 @@ class LaunchForm : public QStackedWidget {
   void take(Row& row, const QString& value);
   void show(Row& row);
   void count();
-  QString value_text(const RunConfig& config, const QString& key) const;
 
   RunConfig config_, base_;
   std::vector<Section> sections_;

@@ -271,8 +271,9 @@ void RunsPage::forecast_queue() {
   }
 }
 
-LaunchDialog* RunsPage::launch(const LaunchStart& start) {
+LaunchDialog* RunsPage::launch(LaunchStart start) {
   if (launch_) launch_->close();
+  start.workspace = workspace_;
   launch_ = new LaunchDialog(control_, start, plan_work(), window());
   launch_->open();
   return launch_;

@@ -37,7 +37,7 @@ class RunsPage : public Page {
   void close_cover();
   bool is_covered() const { return cover_ != nullptr; }
   // A config to be looked at before it is started: of a file, a drop, a preset.
-  LaunchDialog* launch(const LaunchStart& start);
+  LaunchDialog* launch(LaunchStart start);
   // What works out the needs of a config, in this workspace; for a thread of its own.
   LaunchPlanner::Work plan_work() const;
 
