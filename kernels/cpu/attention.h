@@ -51,12 +51,14 @@ struct Documents {
 // that costs about the same.
 struct Shares {
   std::int64_t total = 0, count = 0;
+  std::int64_t threads = 1;  // that the whole is worth waking
 
   template <class List>
   Shares(const KernelContext& context, const List& list) {
     std::int64_t items = 0;
     list([&](const auto&, std::int64_t cost) { total += at_least_one(cost), ++items; });
-    count = std::min<std::int64_t>(items, context.parallel && total >= 4000 ? context.parallel->threads() : 1);
+    if (context.parallel && total >= 4000) threads = context.parallel->threads();
+    count = std::min(items, threads);
   }
   // Calls f(share, item, cost) for all items.
   template <class List, class F>
@@ -82,7 +84,7 @@ void run_shares(const KernelContext& context, const List& list, const Run& run) 
   });
 }
 
-// Whether no thread would wait long for another.
+// Whether every thread has work, and none would wait long for another.
 template <class List>
 bool shares_are_even(const KernelContext& context, const List& list) {
   const Shares shares(context, list);
@@ -92,7 +94,7 @@ bool shares_are_even(const KernelContext& context, const List& list) {
     share = owner;
     largest = std::max(largest, cost_of_share);
   });
-  return largest * shares.count <= shares.total + shares.total / 16;
+  return largest * shares.threads <= shares.total + shares.total / 16;
 }
 
 // Head h of row r.

@@ -194,7 +194,11 @@ int main(int argc, char** argv) {
   const bool narrow = argc > 4 && std::string(argv[4]) == "bf16";
   const std::int64_t chunk = argc > 5 ? std::atoll(argv[5]) : 1024;
   const bool small = argc > 6 && std::string(argv[6]) == "small";
-  const Widths widths = small ? Widths{1024, 64, 128, 176, 256} : Widths{};
+  const std::string size = argc > 6 ? argv[6] : "";
+  const Widths widths = small             ? Widths{1024, 64, 128, 176, 256}
+                        : size == "rungA" ? Widths{4096, 256, 512, 704, 8192}
+                        : size == "tiny"  ? Widths{4096, 128, 256, 352, 4096}
+                                          : Widths{};
   bench::own_time = threads == 1;
   std::printf("%s, %d threads, operands in %s, head by %lld\n%-34s %9s %9s %7s\n",
               std::string(cpu::instruction_set()).c_str(), threads, narrow ? "bf16" : "f32",
