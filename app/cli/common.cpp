@@ -69,6 +69,12 @@ Status confirm(const Context& context, const std::string& what) {
   return refused("did not " + what, "say --yes");
 }
 
+Status confirm_replacing(const Context& context, const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return {};
+  return confirm(context, "replace " + file.string());
+}
+
 Result<StoredRun> stored_run(const std::string& run, const Common& common) {
   Result<std::unique_ptr<StoreReader>> reader = JobService::open_reader(workspace_of(common));
   if (!reader) return tl::unexpected(reader.error());

@@ -25,6 +25,9 @@ Result<RunConfig> config_of(const std::string& file, const Common& common);
 // answer is no, it is refused.
 Status confirm(const Context& context, const std::string& what);
 
+// The same before a file that exists is replaced by --out; nothing where there is none.
+Status confirm_replacing(const Context& context, const std::filesystem::path& file);
+
 // A run of the workspace, with the config that it was started with and the operational keys that these options change.
 struct StoredRun {
   std::string id, name;

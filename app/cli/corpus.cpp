@@ -193,6 +193,7 @@ Status show_licence(Context& context, const std::string& name) {
 Status remove(Context& context, const std::string& name) {
   const fs::path workspace = workspace_of(context.common);
   const fs::path folder = workspace / "data" / name;
+  if (Status may = may_remove_corpus(name, workspace); !may) return may;
   const Status sure = confirm(context, "remove the corpus " + name + ", " + folder.string());
   if (!sure) return sure;
   if (Status removed = remove_corpus(name, workspace); !removed) return removed;

@@ -94,7 +94,8 @@ Verb corpus_add_verb() {
       {},
       [words](Context& context) { return add(context, *words); },
       "Plain text, JSON lines (.jsonl, .ndjson, .json) and Parquet (.parquet) are read, as they are or packed (.gz,\n"
-      ".zst). Every byte is kept. In folders, files of other kinds are left out and named."};
+      ".zst). Every byte is kept. A line of JSON has at most 32 MiB. In folders, files of other kinds are left out and "
+      "named."};
 }
 
 }  // namespace stacklab::cli

@@ -249,6 +249,7 @@ Status clone(Context& context, const Options& options) {
     context.console.print_json(trim(to_json(*config)));
     return {};
   }
+  if (Status sure = confirm_replacing(context, options.out); !sure) return sure;
   if (Status written = write_file_atomically(options.out, to_json(*config)); !written) return written;
   context.console.note(fmt::format("The config of {} ({}) is in {}", run->name, run->id, options.out));
   JsonWriter w(2);

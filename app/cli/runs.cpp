@@ -281,6 +281,7 @@ Status export_run(Context& context, const Options& options) {
   if (!run) return tl::unexpected(run.error());
   const Result<std::vector<std::string>> metrics = (*reader)->metrics(run->id);
   if (!metrics) return tl::unexpected(metrics.error());
+  if (Status sure = confirm_replacing(context, options.out); !sure) return sure;
   if (!context.console.json()) {
     if (Status s = export_csv(**reader, *run, *metrics, options.out, context.console); !s) return s;
   } else {

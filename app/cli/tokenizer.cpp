@@ -151,6 +151,7 @@ Status decode(Context& context, const CodeWords& words) {
   const Result<std::string> text = tokenizer->decode(ids);
   if (!text) return tl::unexpected(text.error());
   if (!words.out.empty()) {
+    if (const Status sure = confirm_replacing(context, words.out); !sure) return sure;
     if (const Status written = write_file_atomically(words.out, *text); !written) return written;
     context.console.note(fmt::format("{} written to {}", format_bytes(static_cast<double>(text->size())), words.out));
   } else {
@@ -207,25 +208,26 @@ void show_model(Context& context, const Tokenizer& tokenizer, const std::string&
 
 Verb train_tokenizer_verb() {
   const auto words = std::make_shared<TrainWords>();
-  return {"train",
-          "Learn a byte-level BPE vocabulary from text",
-          "stacklab tokenizer train --input workspace/data/kjv --vocab 4096 --out workspace/tokenizers/kjv\n"
-          "stacklab tokenizer train --input a.txt b.txt --vocab 32768 --split qwen2 --out tok",
-          {{"--input", "F...", "Files of text, also .gz and .zst (a NUL byte ends a document), folders of corpora",
-            &words->inputs, true, true},
-           {"--vocab", "N", "Tokens in all, with 256 bytes and the special tokens", &words->vocabulary, false},
-           {"--out", "DIR", "The folder to write; --yes replaces one that exists", &words->out, true},
-           {"--split", "NAME", "How text is cut into pieces: gpt2, qwen2, llama3 (default), cl100k, nanochat",
-            &words->split},
-           {"--special", "TOKEN", "A special token instead of the usual ones; may be given again and again",
-            &words->specials},
-           {"--no-specials", "", "No special tokens", &words->no_specials},
-           {"--nfc", "", "Normalise text to form C first (text is then not kept byte for byte)", &words->nfc},
-           {"--min-frequency", "N", "Merge no pair that is rarer", &words->min_frequency},
-           {"--max-pieces", "N", "Different pieces kept in memory", &words->max_pieces}},
-          {},
-          [words](Context& context) { return train(context, *words); },
-          "The result depends on the text alone, not on --threads."};
+  return {
+      "train",
+      "Learn a byte-level BPE vocabulary from text",
+      "stacklab tokenizer train --input workspace/data/kjv --vocab 4096 --out workspace/tokenizers/kjv\n"
+      "stacklab tokenizer train --input a.txt b.txt --vocab 32768 --split qwen2 --out tok",
+      {{"--input", "F...", "Files of text, also .gz and .zst (a NUL byte ends a document), folders of corpora",
+        &words->inputs, true, true},
+       {"--vocab", "N", "Tokens in all, with 256 bytes and the special tokens", &words->vocabulary, false},
+       {"--out", "DIR", "The folder to write; --yes replaces a tokenizer there, and nothing else", &words->out, true},
+       {"--split", "NAME", "How text is cut into pieces: gpt2, qwen2, llama3 (default), cl100k, nanochat",
+        &words->split},
+       {"--special", "TOKEN", "A special token instead of the usual ones; may be given again and again",
+        &words->specials},
+       {"--no-specials", "", "No special tokens", &words->no_specials},
+       {"--nfc", "", "Normalise text to form C first (text is then not kept byte for byte)", &words->nfc},
+       {"--min-frequency", "N", "Merge no pair that is rarer", &words->min_frequency},
+       {"--max-pieces", "N", "Different pieces kept in memory", &words->max_pieces}},
+      {},
+      [words](Context& context) { return train(context, *words); },
+      "The result depends on the text alone, not on --threads."};
 }
 
 Verb encode_verb() {
@@ -252,7 +254,7 @@ Verb decode_verb() {
           {{"TOKENIZER", "", "A folder with a tokenizer.json, or the file", &words->tokenizer, true},
            {"--ids", "ID...", "The ids", &words->ids, false, true},
            {"--input", "FILE", "A file of ids, apart by spaces, commas or lines", &words->input},
-           {"--out", "FILE", "Write the exact bytes there", &words->out}},
+           {"--out", "FILE", "Write the exact bytes there; --yes replaces a file", &words->out}},
           {},
           [words](Context& context) { return decode(context, *words); },
           {}};
@@ -281,7 +283,7 @@ Verb import_verb() {
       "Take in a byte-level BPE tokenizer.json made elsewhere",
       "stacklab tokenizer import Downloads/tokenizer.json --out workspace/tokenizers/theirs",
       {{"TOKENIZER", "", "A tokenizer.json, or a folder with one", &words->tokenizer, true},
-       {"--out", "DIR", "The folder to write; --yes replaces one that exists", &words->out, true}},
+       {"--out", "DIR", "The folder to write; --yes replaces a tokenizer there, and nothing else", &words->out, true}},
       {},
       [words](Context& context) -> Status {
         const Result<Tokenizer> tokenizer = import_tokenizer(words->tokenizer, words->out, context.common.yes);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -72,6 +73,31 @@ Status sync_path(const fs::path& path, bool folder) {
 
 fs::path folder_of(const fs::path& target) { return target.has_parent_path() ? target.parent_path() : fs::path("."); }
 
+const char* kind_of_file(const fs::file_status& status) {
+  switch (status.type()) {
+    case fs::file_type::regular:
+      return "a file";
+    case fs::file_type::directory:
+      return "a folder";
+    case fs::file_type::symlink:
+      return "a link";
+    case fs::file_type::fifo:
+      return "a pipe";
+    case fs::file_type::socket:
+      return "a socket";
+    case fs::file_type::not_found:
+      return "missing";
+    default:
+      return "a device";
+  }
+}
+
+Error irregular(const fs::path& file, const fs::file_status& status) {
+  return {Error::Kind::failed,
+          fmt::format("cannot read {}: it is {}, not a regular file", file.string(), kind_of_file(status)),
+          "name a file; what a pipe gives must be stored in one first"};
+}
+
 }  // namespace
 
 Error file_error(std::string_view action, const fs::path& path, int error_number) {
@@ -83,14 +109,25 @@ void ignore_file_size_signal() { std::signal(SIGXFSZ, SIG_IGN); }
 
 Result<int> open_regular_file(const fs::path& file) {
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return tl::unexpected(file_error("cannot open", file, errno));
+  if (fd < 0) {
+    const int code = errno;
+    std::error_code error;
+    if (code == ENOENT && fs::is_symlink(file, error))
+      return failed(fmt::format("cannot open {}: it is a link to {}, which is missing", file.string(),
+                                fs::read_symlink(file, error).string()),
+                    "mend the link, or name the file itself");
+    // A socket cannot even be opened.
+    if (code == ENXIO) return tl::unexpected(irregular(file, fs::status(file, error)));
+    return tl::unexpected(file_error("cannot open", file, code));
+  }
   struct stat status {};
   int code = ::fstat(fd, &status) == 0 ? 0 : errno;
   if (code == 0 && S_ISDIR(status.st_mode)) code = EISDIR;
   if (code == 0 && S_ISREG(status.st_mode)) return fd;
   ::close(fd);
   if (code != 0) return tl::unexpected(file_error("cannot read", file, code));
-  return failed(fmt::format("cannot read {}: it is not a regular file", file.string()), "name a file");
+  std::error_code error;
+  return tl::unexpected(irregular(file, fs::status(file, error)));
 }
 
 Result<std::string> read_file(const fs::path& file, std::int64_t max_bytes) {
@@ -269,6 +306,23 @@ Status AtomicDirectory::commit(bool replace) {
   if (code != 0) return tl::unexpected(file_error("cannot make the folder", target_, code));
   temporary_.clear();
   return sync_path(folder_of(target_), true);
+}
+
+Status expect_only_files(const fs::path& path, std::span<const std::string_view> names) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (!fs::is_directory(status))
+    return refused(fmt::format("{} is {}, not a folder that this program made", path.string(), kind_of_file(status)),
+                   "name another folder, or remove it yourself");
+  for (fs::directory_iterator i(path, error), end; !error && i != end; i.increment(error)) {
+    const std::string name = i->path().filename().string();
+    std::error_code ignored;
+    if (fs::is_regular_file(i->symlink_status(ignored)) && std::ranges::find(names, name) != names.end()) continue;
+    return refused(fmt::format("{} holds {}, which this program did not make", path.string(), name),
+                   "name another folder, or move that away");
+  }
+  if (error) return tl::unexpected(file_error("cannot read", path, error.value()));
+  return {};
 }
 
 bool remove_folder(const fs::path& folder) {

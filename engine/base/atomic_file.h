@@ -71,6 +71,10 @@ class AtomicDirectory {
   std::filesystem::path target_, temporary_;
 };
 
+// What is to be replaced or removed must be what this program made: refused, naming what is there, unless path is a
+// folder (and no link to one) with nothing but files of these names in it.
+Status expect_only_files(const std::filesystem::path& path, std::span<const std::string_view> names);
+
 // Removes a folder with everything in it, so that no part of it ever stands under its name: it is renamed first. False
 // where it stays. What the end of the process leaves of it, remove_stale_temporaries removes.
 bool remove_folder(const std::filesystem::path& folder);

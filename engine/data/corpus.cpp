@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -207,6 +208,11 @@ Corpus::Split Corpus::split(double validation_fraction) const {
     (is_held_out(digest, validation_fraction) ? split.validation : split.train).push_back(i);
   }
   return split;
+}
+
+Status expect_corpus_files(const fs::path& dir) {
+  static constexpr std::array names = {documents_file, index_file, licence_file, manifest_file};
+  return expect_only_files(dir, names);
 }
 
 Result<CorpusWriter> CorpusWriter::create(const fs::path& dir) {

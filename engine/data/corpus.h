@@ -114,6 +114,9 @@ class Corpus {
   std::span<const std::uint64_t> offsets_;  // [documents + 1]
 };
 
+// Refused unless there is nothing but a corpus's files in the folder, damaged or not: only this may be removed.
+Status expect_corpus_files(const std::filesystem::path& dir);
+
 // Writes a corpus document by document, in a few megabytes of memory. The folder appears, whole, with commit; until
 // then, and when it is destroyed without, there is nothing.
 class CorpusWriter {
@@ -156,7 +159,9 @@ Result<std::vector<CorpusEntry>> corpus_catalogue(const std::filesystem::path& w
 // The licence of the corpus NAME of the workspace, as its owners word it; where they do not, its name.
 Result<std::string> corpus_licence(std::string_view name, const std::filesystem::path& workspace);
 
-// Removes the corpus NAME from the workspace. An unknown name suggests the nearest.
+// Whether remove_corpus may: an unknown name suggests the nearest, and what is no corpus's is refused.
+Status may_remove_corpus(std::string_view name, const std::filesystem::path& workspace);
+// Removes the corpus NAME from the workspace.
 Status remove_corpus(std::string_view name, const std::filesystem::path& workspace);
 
 // Opens the corpus NAME in the workspace, fetching or generating it first if it is not there. Written to a temporary

@@ -275,8 +275,13 @@ Result<std::string> corpus_licence(std::string_view name, const fs::path& worksp
   return corpus->info().licence + "\n";
 }
 
-Status remove_corpus(std::string_view name, const fs::path& workspace) {
+Status may_remove_corpus(std::string_view name, const fs::path& workspace) {
   if (Status here = expect_present(name, workspace); !here) return here;
+  return expect_corpus_files(corpus_folder(workspace, name));
+}
+
+Status remove_corpus(std::string_view name, const fs::path& workspace) {
+  if (Status may = may_remove_corpus(name, workspace); !may) return may;
   const fs::path dir = corpus_folder(workspace, name);
   std::error_code error;
   // Out of the way in one step, then removed: never half a corpus under its name.

@@ -82,6 +82,10 @@ Result<Corpus> make_tinyworld(const TinyWorldSettings& settings, std::string_vie
                      "give this one another name, or say --yes to replace it");
     }
   }
+  // Before minutes of work, not after.
+  if (fs::exists(dir, error)) {
+    if (Status made_here = expect_corpus_files(dir); !made_here) return tl::unexpected(made_here.error());
+  }
   remove_stale_temporaries(workspace / "data");
   Result<CorpusWriter> writer = CorpusWriter::create(dir);
   if (!writer) return tl::unexpected(writer.error());

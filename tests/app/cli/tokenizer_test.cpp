@@ -61,9 +61,67 @@ TEST(Tokenizers, AreImportedWithTheirIds) {
   EXPECT_EQ(here.code, 0) << here.err;
   EXPECT_EQ(here.out, there.out);
   const Answer again = workspace({"tokenizer", "import", theirs, "--out", tok});
-  EXPECT_EQ(again.code, 1);
+  EXPECT_EQ(again.code, 3);
   EXPECT_NE(again.err.find("--yes"), std::string::npos) << again.err;
   EXPECT_EQ(workspace({"tokenizer", "import", theirs, "--out", tok, "--yes"}).code, 0);
+}
+
+// --yes gives leave to replace a tokenizer: never its own input, and never what is none.
+TEST(Tokenizers, ReplaceNothingElse) {
+  const Workspace workspace;
+  const std::string theirs = std::string(STACKLAB_SOURCE_DIR) + "/tests/golden/tokenizer/tokenizer_llama3.json";
+  const std::string tok = (workspace / "tok").string(), text = (workspace / "texts/a.txt").string();
+  put_file(text, "aaaa bbbb");
+  ASSERT_EQ(workspace({"tokenizer", "import", theirs, "--out", tok}).code, 0);
+  put_file(workspace / "tok2/tokenizer.json", file_text(theirs));
+  const std::vector<std::string> train = {"tokenizer", "train", "--vocab", "300", "--yes", "--input", text, "--out"};
+  const auto by_training = [&](const std::string& out) {
+    std::vector<std::string> words = train;
+    words.push_back(out);
+    return workspace(words);
+  };
+  const auto by_import = [&](const std::string& from, const std::string& out) {
+    return workspace({"tokenizer", "import", from, "--out", out, "--yes"});
+  };
+  const std::string before = file_text(tok + "/tokenizer.json"), texts = (workspace / "texts").string();
+  const struct {
+    Answer answer;
+    std::string says;
+  } refused[] = {{by_training(texts), "a.txt is to be read"},
+                 {by_training(texts + "/"), "a.txt is to be read"},
+                 {by_training(text), "a.txt is to be read"},
+                 {by_training(workspace.path().string()), "a.txt is to be read"},
+                 {by_training((workspace / "data").string()), "sample"},
+                 {by_training((workspace / "small.json").string()), "a file"},
+                 {by_import(tok, tok), "is to be read"},
+                 {by_import(tok + "/tokenizer.json", tok), "is to be read"},
+                 {by_import(theirs, (workspace / "tok2").string()), "not a tokenizer that"},
+                 {by_import(theirs, (workspace / "data/sample").string()), "documents."}};
+  for (const auto& [answer, says] : refused) {
+    EXPECT_EQ(answer.code, 3) << says << answer.err;
+    EXPECT_NE(answer.err.find(says), std::string::npos) << says << ": " << answer.err;
+  }
+  EXPECT_EQ(file_text(text), "aaaa bbbb");
+  EXPECT_EQ(file_text(tok + "/tokenizer.json"), before);
+  EXPECT_EQ(file_text(workspace / "tok2/tokenizer.json"), file_text(theirs));
+  // In the folder that one is in, too.
+  const Answer inside = shell("cd " + tok + " && " + program + " tokenizer import " + theirs + " --out . --yes");
+  EXPECT_EQ(inside.code, 3) << inside.err;
+  EXPECT_EQ(by_training(tok).code, 0);
+  EXPECT_NE(file_text(tok + "/tokenizer.json"), before);
+}
+
+TEST(Tokenizers, DecodeAsksBeforeItReplacesAFile) {
+  const Workspace workspace;
+  const std::string theirs = std::string(STACKLAB_SOURCE_DIR) + "/tests/golden/tokenizer/tokenizer_llama3.json";
+  const std::string out = (workspace / "out.txt").string();
+  put_file(out, "thesis");
+  const Answer asked = workspace({"tokenizer", "decode", theirs, "--ids", "1", "--out", out});
+  EXPECT_EQ(asked.code, 3) << asked.err;
+  EXPECT_NE(asked.err.find("--yes"), std::string::npos) << asked.err;
+  EXPECT_EQ(file_text(out), "thesis");
+  EXPECT_EQ(workspace({"tokenizer", "decode", theirs, "--ids", "1", "--out", out, "--yes"}).code, 0);
+  EXPECT_NE(file_text(out), "thesis");
 }
 
 TEST(Tokenizers, SayWhatCannotBe) {

@@ -84,6 +84,17 @@ TEST(Train, JsonAndTheStoreAgree) {
   const Answer written = workspace({"runs", "export", "small", "--out", file});
   EXPECT_EQ(written.out, "");
   EXPECT_EQ(file_text(file), csv.out);
+  // A file that is there is replaced only by who says so.
+  put_file(file, "mine");
+  for (const auto& command :
+       {std::vector<std::string>{"runs", "export"}, {"runs", "export", "--json"}, {"runs", "clone"}}) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {"small", "--out", file});
+    EXPECT_EQ(workspace(words).code, 3) << command.back();
+    EXPECT_EQ(file_text(file), "mine") << command.back();
+  }
+  EXPECT_EQ(workspace({"runs", "export", "small", "--out", file, "--yes"}).code, 0);
+  EXPECT_EQ(file_text(file), csv.out);
   EXPECT_EQ(workspace({"runs", "export", "small", "--out", workspace.path().string()}).code, 1);
   const Answer misspelt = workspace({"runs", "export", "smal"});
   EXPECT_EQ(misspelt.code, 2);

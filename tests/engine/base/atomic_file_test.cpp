@@ -256,5 +256,21 @@ TEST(ReadFile, WholeFilesWithinALimit) {
   }
 }
 
+TEST(ReadFile, SaysWhatIsNoFile) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("gone", folder / "link");
+  const std::pair<std::string, std::string> all[] = {{(folder / "pipe").string(), "a pipe"},
+                                                     {(folder / "link").string(), "a link to gone"},
+                                                     {"/dev/null", "a device"}};
+  for (const auto& [path, why] : all) {
+    const Result<std::string> text = read_file(path);
+    ASSERT_FALSE(text) << path;
+    EXPECT_TRUE(mentions(text.error(), path));
+    EXPECT_NE(text.error().what.find(why), std::string::npos) << text.error().message();
+    EXPECT_FALSE(text.error().remedy.empty());
+  }
+}
+
 }  // namespace
 }  // namespace stacklab

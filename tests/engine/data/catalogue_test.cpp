@@ -137,6 +137,30 @@ TEST(EnsureCorpus, IsUndoneByRemove) {
   EXPECT_TRUE(left_in(workspace.path() / "data").empty());
 }
 
+// Whoever keeps files of their own in data/ keeps them; a damaged corpus can still be removed.
+TEST(EnsureCorpus, RemovesNothingButACorpus) {
+  const TemporaryFolder workspace;
+  const std::filesystem::path data = workspace.path() / "data";
+  put_file(data / "letters/thesis.txt", "thesis");
+  ASSERT_TRUE(write_corpus(data / "diaries", test_info(), document_set({"x"})));
+  put_file(data / "diaries/notes.txt", "mine");
+  for (const auto& [name, why] : {std::pair("letters", "thesis.txt"), std::pair("diaries", "notes.txt")}) {
+    const Status removed = remove_corpus(name, workspace.path());
+    ASSERT_FALSE(removed) << name;
+    EXPECT_EQ(removed.error().kind, Error::Kind::refused);
+    EXPECT_NE(removed.error().what.find(why), std::string::npos) << removed.error().message();
+  }
+  TinyWorldSettings settings;
+  settings.items = 10;
+  const auto made = make_tinyworld(settings, "letters", workspace.path(), true, {}, {});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, Error::Kind::refused);
+  EXPECT_EQ(file_text(data / "letters/thesis.txt"), "thesis");
+  std::filesystem::remove(data / "diaries/notes.txt");
+  put_file(data / "diaries/manifest.json", "{");
+  EXPECT_TRUE(remove_corpus("diaries", workspace.path()));
+}
+
 TEST(EnsureCorpus, SuggestsNamesAndTakesNoPaths) {
   const TemporaryFolder workspace;
   ASSERT_TRUE(write_corpus(workspace.path() / "data" / "diaries", test_info(), document_set({"x"})));
