@@ -68,7 +68,7 @@ Result<TokenCoding> coding_of(const fs::path& folder, const ShardManifest& manif
     if (!json) return tl::unexpected(json.error());
     if (sha256_hex(std::string_view(*json)) != manifest.tokenizer_sha256)
       return bad(file, "its SHA-256 is not the manifest's");
-    Result<Tokenizer> tokenizer = parse_tokenizer(*json, file.string());
+    Result<Tokenizer> tokenizer = parse_tokenizer(*json, file.string(), /*made_here=*/true);
     if (!tokenizer) return tl::unexpected(tokenizer.error());
     coding = TokenCoding::of(std::move(*tokenizer), manifest.tokenizer);
     if (!coding) return coding;

@@ -131,10 +131,30 @@ class Documents {
   std::int64_t documents_ = 0;
 };
 
-Status may_write(const fs::path& folder, bool replace) {
-  std::error_code ignored;
-  if (replace || !fs::exists(fs::symlink_status(folder, ignored))) return {};
-  return failed(fmt::format("{} exists", folder.string()), "name another folder, or replace it with --yes");
+// Whether inner is outer, or in it.
+bool is_within(const fs::path& inner, const fs::path& outer) {
+  std::error_code error;
+  const fs::path in = fs::weakly_canonical(fs::absolute(inner, error), error),
+                 out = fs::weakly_canonical(fs::absolute(outer, error), error);
+  return std::mismatch(out.begin(), out.end(), in.begin(), in.end()).first == out.end();
+}
+
+Status may_write(const fs::path& folder, const std::vector<fs::path>& inputs, bool replace) {
+  // "tok/" is "tok".
+  const fs::path plain = folder.has_filename() ? folder : folder.parent_path();
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(plain, error))) return {};
+  const fs::path here = fs::current_path(error);
+  if (!error && is_within(here, plain))
+    return refused(fmt::format("{} is the folder that you are in", folder.string()), "name another folder");
+  for (const fs::path& input : inputs)
+    if (is_within(input, plain))
+      return refused(
+          fmt::format("{} is to be read, and in {}, which would be replaced", input.string(), folder.string()),
+          "name another folder");
+  if (Status fine = may_replace_tokenizer(plain); !fine) return fine;
+  if (replace) return {};
+  return refused(fmt::format("{} exists", folder.string()), "name another folder, or replace it with --yes");
 }
 
 // What the inputs hold in all, as far as it is known beforehand.
@@ -154,7 +174,7 @@ Result<TokenizerReport> train_tokenizer_from(const TokenizerJob& job, const Trai
                                              std::stop_token stop) {
   const auto begin = std::chrono::steady_clock::now();
   // Before minutes of work, not after.
-  if (Status fine = may_write(job.folder, job.replace); !fine) return tl::unexpected(fine.error());
+  if (Status fine = may_write(job.folder, job.inputs, job.replace); !fine) return tl::unexpected(fine.error());
   ThreadTeam team(job.threads);
   Documents documents(job.inputs);
   const std::int64_t size = size_of(job.inputs);
@@ -174,10 +194,12 @@ Result<TokenizerReport> train_tokenizer_from(const TokenizerJob& job, const Trai
 }
 
 Result<Tokenizer> import_tokenizer(const fs::path& path, const fs::path& folder, bool replace) {
-  if (Status fine = may_write(folder, replace); !fine) return tl::unexpected(fine.error());
+  if (Status fine = may_write(folder, {path}, replace); !fine) return tl::unexpected(fine.error());
   Result<Tokenizer> tokenizer = read_tokenizer(path);
   if (!tokenizer) return tokenizer;
-  const Status written = write_tokenizer(folder, tokenizer->model(), {}, replace);
+  TokenizerModel model = tokenizer->model();
+  if (is_older_cl100k(model.pattern)) model.pattern = pattern_of(Split::cl100k);
+  const Status written = write_tokenizer(folder, model, {}, replace);
   if (!written) return tl::unexpected(written.error());
   return tokenizer;
 }

@@ -10,23 +10,30 @@
 namespace stacklab {
 namespace {
 
+// tiktoken's own spelling, and what this program wrote once. Where {1,3}+ is no possessive quantifier but a repeated
+// group, as in Oniguruma, which Hugging Face reads with, a piece is any number of digits. Read as three where
+// this program wrote it.
+constexpr std::string_view older_cl100k =
+    R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)";
+
 using Spelling = std::pair<std::string_view, Split>;
 
-// The first spelling of a split is the one that is written. A possessive or lazy quantifier in one of them changes how
-// a pattern is searched, not what it finds.
-constexpr std::array<Spelling, 7> spellings = {{
+// The first spelling of a split is the one that is written. A possessive ?+, *+ or ++ in one of them changes how a
+// pattern is searched, not what it finds.
+constexpr std::array<Spelling, 8> spellings = {{
     {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", Split::gpt2},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      Split::qwen2},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      Split::llama3},
-    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
+    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
      Split::cl100k},
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
      Split::nanochat},
     {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
      Split::llama3},
     {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", Split::gpt2},
+    {older_cl100k, Split::cl100k},
 }};
 
 constexpr std::array<std::pair<std::string_view, Split>, 5> names = {{{"gpt2", Split::gpt2},
@@ -72,6 +79,8 @@ std::optional<Split> split_of_pattern(std::string_view pattern) {
   }
   return {};
 }
+
+bool is_older_cl100k(std::string_view pattern) { return pattern == older_cl100k; }
 
 Status check_pattern(std::string_view pattern) {
   int open = 0;

@@ -23,6 +23,9 @@ std::vector<std::string> split_names();
 // The regular expression, as tokenizer.json spells it. Several spellings mean the same split.
 std::string_view pattern_of(Split split);
 std::optional<Split> split_of_pattern(std::string_view pattern);
+// cl100k with \p{N}{1,3}+, which readers of tokenizer.json take differently: only where this program wrote it is it
+// known to be three digits.
+bool is_older_cl100k(std::string_view pattern);
 // Errors: what is no regular expression at all (a bracket left open, nothing to repeat).
 Status check_pattern(std::string_view pattern);
 

@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/json_reader.h"
 #include "engine/base/json_writer.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
@@ -20,8 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::int64_t largest_file = std::int64_t{256} << 20;
+constexpr std::int64_t largest_file = std::int64_t{256} << 20, largest_manifest = std::int64_t{16} << 20;
 constexpr int deepest = 32;
+constexpr std::string_view folder_format = "stacklab-tokenizer";
+constexpr std::string_view tokenizer_file = "tokenizer.json", config_file = "tokenizer_config.json",
+                           manifest_file = "manifest.json";
 
 // Thrown through the parser, which has no other way out, and caught right behind it.
 struct Refused {
@@ -31,6 +36,7 @@ struct Refused {
 [[noreturn]] void refuse(std::string what) { throw Refused{std::move(what)}; }
 
 json parse_json(std::string_view text) {
+  if (has_nul(text)) refuse("not JSON: it has a NUL byte");
   std::vector<std::unordered_set<std::string>> keys;
   return json::parse(text.begin(), text.end(), [&](int depth, json::parse_event_t event, json& value) {
     if (depth > deepest) refuse(fmt::format("nested deeper than {}", deepest));
@@ -119,6 +125,9 @@ TokenId read_id(const json& id, std::string_view what, std::size_t count) {
 
 class ModelReader {
  public:
+  // made_here: written by this program.
+  explicit ModelReader(bool made_here) : made_here_(made_here) {}
+
   TokenizerModel read(const json& root) {
     if (!root.is_object()) refuse("the file is not one JSON object");
     const json& version = at(root, "version");
@@ -129,6 +138,10 @@ class ModelReader {
     }
     model_.nfc = read_normaliser(at(root, "normalizer"));
     model_.pattern = read_pattern(at(root, "pre_tokenizer"));
+    if (is_older_cl100k(model_.pattern) && !made_here_)
+      refuse(
+          "pre_tokenizer: \\p{N}{1,3}+ is up to three digits to some, and any number of them to Hugging Face; write "
+          "\\p{N}{1,3} for three");
     const json& decoder = at(root, "decoder");
     if (!decoder.is_null() && type_of(decoder) != "ByteLevel")
       refuse(fmt::format("decoder of type \"{}\" is not known", printable(type_of(decoder))));
@@ -231,6 +244,7 @@ class ModelReader {
     return found->second;
   }
 
+  const bool made_here_;
   TokenizerModel model_;
   std::unordered_map<std::string, TokenId> ids_;  // of the vocabulary, by bytes
 };
@@ -280,12 +294,12 @@ std::vector<AddedToken> by_id(std::vector<AddedToken> added) {
 
 }  // namespace
 
-Result<Tokenizer> parse_tokenizer(std::string_view text, std::string_view name) {
+Result<Tokenizer> parse_tokenizer(std::string_view text, std::string_view name, bool made_here) {
   const auto wrong = [&](std::string what, std::string remedy = {}) {
     return failed(fmt::format("{}: {}", name, what), std::move(remedy));
   };
   try {
-    Result<Tokenizer> tokenizer = Tokenizer::create(ModelReader().read(parse_json(text)));
+    Result<Tokenizer> tokenizer = Tokenizer::create(ModelReader(made_here).read(parse_json(text)));
     if (!tokenizer) return wrong(tokenizer.error().what, tokenizer.error().remedy);
     return tokenizer;
   } catch (const Refused& refused) {
@@ -297,12 +311,25 @@ Result<Tokenizer> parse_tokenizer(std::string_view text, std::string_view name) 
   }
 }
 
+namespace {
+
+// What a folder that this program made says of itself; null of another.
+json own_manifest(const fs::path& folder) {
+  const Result<std::string> text = read_file(folder / manifest_file, largest_manifest);
+  json parsed = text ? json::parse(*text, nullptr, /*allow_exceptions=*/false) : json();
+  return at(parsed, "format") == folder_format ? parsed : json();
+}
+
+}  // namespace
+
 Result<Tokenizer> read_tokenizer(const fs::path& path) {
   std::error_code ignored;
-  const fs::path file = fs::is_directory(path, ignored) ? path / "tokenizer.json" : path;
+  const bool is_folder = fs::is_directory(path, ignored);
+  const fs::path file = is_folder ? path / tokenizer_file : path;
   const Result<std::string> text = read_file(file, largest_file);
   if (!text) return tl::unexpected(text.error());
-  return parse_tokenizer(*text, file.string());
+  const bool made_here = is_folder && at(own_manifest(path), "tokenizer_sha256") == sha256_hex(*text);
+  return parse_tokenizer(*text, file.string(), made_here);
 }
 
 std::string tokenizer_json(const TokenizerModel& model) {
@@ -387,6 +414,17 @@ std::string tokenizer_config_json(const TokenizerModel& model) {
   return w.text() + "\n";
 }
 
+Status may_replace_tokenizer(const fs::path& folder) {
+  static constexpr std::array names = {tokenizer_file, config_file, manifest_file};
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(folder, error))) return {};
+  if (Status fine = expect_only_files(folder, names); !fine) return fine;
+  if (fs::is_empty(folder, error)) return {};
+  if (!own_manifest(folder).is_null()) return {};
+  return refused(fmt::format("{} is not a tokenizer that this program made", folder.string()),
+                 "name another folder, or remove it yourself");
+}
+
 Status write_tokenizer(const fs::path& folder, const TokenizerModel& model, const std::vector<TrainingText>& texts,
                        bool replace) {
   std::error_code error;
@@ -396,7 +434,7 @@ Status write_tokenizer(const fs::path& folder, const TokenizerModel& model, cons
   const std::string tokenizer = tokenizer_json(model);
   JsonWriter w(2);
   w.begin_object();
-  w.member("format", "stacklab-tokenizer");
+  w.member("format", folder_format);
   w.member("version", 1);
   w.member("vocab_size", model.vocabulary.size());
   w.member("merges", model.merges.size());
@@ -413,9 +451,11 @@ Status write_tokenizer(const fs::path& folder, const TokenizerModel& model, cons
   }
   w.end_array();
   w.end_object();
-  Status written = write_file_atomically(made->path() / "tokenizer.json", tokenizer);
-  if (written) written = write_file_atomically(made->path() / "tokenizer_config.json", tokenizer_config_json(model));
-  if (written) written = write_file_atomically(made->path() / "manifest.json", w.text() + "\n");
+  Status written = write_file_atomically(made->path() / tokenizer_file, tokenizer);
+  if (written) written = write_file_atomically(made->path() / config_file, tokenizer_config_json(model));
+  if (written) written = write_file_atomically(made->path() / manifest_file, w.text() + "\n");
+  // Looked at again: a training takes minutes.
+  if (written && replace) written = may_replace_tokenizer(folder.has_filename() ? folder : folder.parent_path());
   if (written) written = made->commit(replace);
   return written;
 }

@@ -124,6 +124,68 @@ TEST(TokenizerFile, AFolderNamesWhatItWasTrainedOn) {
   EXPECT_TRUE(write_tokenizer(folder, tokenizer->model(), {}, true));
 }
 
+// Only a tokenizer that this program made may be replaced: whatever else has the folder's name stays.
+TEST(TokenizerFile, ReplacesNothingButATokenizerOfItsOwn) {
+  const TemporaryFolder temporary;
+  const Result<Tokenizer> tokenizer = read_tokenizer(golden_folder() / "tokenizer/tokenizer_gpt2.json");
+  ASSERT_TRUE(tokenizer);
+  const auto replace = [&](const fs::path& folder) { return write_tokenizer(folder, tokenizer->model(), {}, true); };
+  fs::create_directory(temporary / "empty");
+  EXPECT_TRUE(replace(temporary / "empty"));
+
+  put_file(temporary / "file", "thesis");
+  put_file(temporary / "folder/thesis.txt", "thesis");
+  put_file(temporary / "theirs/tokenizer.json", "{}");
+  put_file(temporary / "liar/manifest.json", R"({"format": "stacklab-corpus"})");
+  ASSERT_TRUE(replace(temporary / "more/tok"));
+  put_file(temporary / "more/tok/notes.txt", "mine");
+  ASSERT_TRUE(replace(temporary / "nested/tok"));
+  put_file(temporary / "nested/tok/manifest.json.d/a", "mine");
+  fs::create_directory_symlink(temporary / "empty", temporary / "link");
+  const std::pair<std::string, std::string> all[] = {{"file", "a file"},
+                                                     {"folder", "thesis.txt"},
+                                                     {"theirs", "not a tokenizer that"},
+                                                     {"more/tok", "notes.txt"},
+                                                     {"nested/tok", "manifest.json.d"},
+                                                     {"liar", "not a tokenizer that"},
+                                                     {"link", "a link"},
+                                                     {"more", "tok"}};
+  for (const auto& [name, why] : all) {
+    for (const std::string& spelled : {name, name + "/"}) {
+      if (name == "file" && spelled != name) continue;
+      const Status refused = replace(temporary / spelled);
+      ASSERT_FALSE(refused) << spelled;
+      EXPECT_EQ(refused.error().kind, Error::Kind::refused);
+      EXPECT_NE(refused.error().what.find(why), std::string::npos) << refused.error().message();
+      EXPECT_FALSE(refused.error().remedy.empty());
+    }
+  }
+  EXPECT_EQ(file_text(temporary / "file"), "thesis");
+  EXPECT_EQ(file_text(temporary / "folder/thesis.txt"), "thesis");
+  EXPECT_EQ(file_text(temporary / "more/tok/notes.txt"), "mine");
+  EXPECT_TRUE(fs::is_symlink(temporary / "link"));
+}
+
+// {1,3}+ is three digits in what this program wrote once, and of nobody else can it be known.
+TEST(TokenizerFile, ACountedRepetitionThatReadersTakeDifferentlyIsRefused) {
+  const TemporaryFolder temporary;
+  const Result<Tokenizer> known = read_tokenizer(golden_folder() / "tokenizer/tokenizer_llama3.json");
+  ASSERT_TRUE(known);
+  TokenizerModel model = known->model();
+  model.pattern = golden_json("pretokens.json")["patterns"]["cl100k"].get<std::string>();
+  ASSERT_TRUE(is_older_cl100k(model.pattern));
+  ASSERT_TRUE(write_tokenizer(temporary / "older", model, {}));
+  const Result<Tokenizer> older = read_tokenizer(temporary / "older");
+  ASSERT_TRUE(older) << older.error().message();
+  EXPECT_EQ(older->split(), Split::cl100k);
+  EXPECT_EQ(older->model(), model);
+  const Result<Tokenizer> theirs = read_tokenizer(temporary / "older/tokenizer.json");
+  ASSERT_FALSE(theirs);
+  EXPECT_NE(theirs.error().what.find("{1,3}+"), std::string::npos) << theirs.error().message();
+  put_file(temporary / "older/tokenizer.json", file_text(temporary / "older/tokenizer.json") + " ");
+  EXPECT_FALSE(read_tokenizer(temporary / "older"));
+}
+
 TEST(TokenizerFile, ADamagedByteNeverCrashes) {
   const Result<std::string> whole = read_file(golden_folder() / "malformed/tokenizer/00_valid.json");
   ASSERT_TRUE(whole);

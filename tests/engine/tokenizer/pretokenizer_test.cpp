@@ -15,7 +15,12 @@ TEST(Pretokenizer, CutsAsTheReferenceDoes) {
   for (const auto& [name, pattern] : golden["patterns"].items()) {
     const std::optional<Split> split = split_from_string(name);
     ASSERT_TRUE(split) << name;
-    EXPECT_EQ(pattern_of(*split), pattern.get<std::string>());
+    if (name == "cl100k") {
+      // The reference has tiktoken's own spelling, which not everybody reads as tiktoken does.
+      EXPECT_TRUE(is_older_cl100k(pattern.get<std::string>()));
+    } else {
+      EXPECT_EQ(pattern_of(*split), pattern.get<std::string>());
+    }
     EXPECT_EQ(split_of_pattern(pattern.get<std::string>()), split);
     for (const nlohmann::json& c : golden["cases"]) {
       EXPECT_EQ(pieces_of(*split, c["text"].get<std::string>()), c[name].get<std::vector<std::string>>())
@@ -24,6 +29,16 @@ TEST(Pretokenizer, CutsAsTheReferenceDoes) {
     }
   }
   EXPECT_GE(compared, 5u * 200u);
+}
+
+// Of what follows a counted repetition, engines differ.
+TEST(Pretokenizer, WritesNoCountedRepetitionWithASignBehind) {
+  for (const std::string& name : split_names()) {
+    const std::string pattern(pattern_of(*split_from_string(name)));
+    for (const char* counted : {"1}+", "2}+", "3}+"}) EXPECT_EQ(pattern.find(counted), std::string::npos) << name;
+    EXPECT_EQ(split_of_pattern(pattern), split_from_string(name));
+  }
+  EXPECT_EQ(pieces_of(Split::cl100k, "1111 12345678"), (std::vector<std::string>{"111", "1", " ", "123", "456", "78"}));
 }
 
 TEST(Pretokenizer, LosesNothingOfAnyBytes) {
