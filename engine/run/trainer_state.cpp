@@ -6,12 +6,21 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/json_reader.h"
+#include "engine/base/sha256.h"
 
 namespace stacklab {
 namespace {
 
 constexpr int format_version = 1;
 constexpr const char* generator = "philox4x32-10";
+
+// Of everything else in the file, so that no number of it changes unseen.
+constexpr const char* own_hash = "content_sha256";
+
+std::string with_own_hash(nlohmann::json json) {
+  json[own_hash] = sha256_hex(json.dump());
+  return json.dump(2) + "\n";
+}
 
 // JSON has no NaN: null stands for a loss that is not there or not finite.
 nlohmann::json number_or_null(double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); }
@@ -32,7 +41,7 @@ std::string to_json(const TrainerFile& file) {
                                {"data", {{"seed", file.seed}, {"batches", s.step}}},
                                {"random", {{"generator", generator}, {"seed", file.seed}, {"step", s.step}}},
                                {"sha256", file.sha256}};
-  return json.dump(2) + "\n";
+  return with_own_hash(json);
 }
 
 Result<TrainerFile> parse_trainer_file(std::string_view json, std::string_view source_name) {
@@ -76,6 +85,13 @@ Result<TrainerFile> parse_trainer_file(std::string_view json, std::string_view s
   if (!read.error().empty()) return bad(read.error());
   for (const auto& [name, sum] : read.object("sha256").items()) file.sha256[name] = sums.text(name.c_str());
   if (!sums.error().empty()) return bad(sums.error());
+  // Earlier builds wrote none.
+  if (read.find(own_hash)) {
+    const std::string hash = read.text(own_hash);
+    nlohmann::json rest = *root;
+    rest.erase(own_hash);
+    if (hash != sha256_hex(rest.dump())) return bad("it is not what was saved (SHA-256 differs)");
+  }
   return file;
 }
 

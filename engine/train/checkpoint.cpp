@@ -118,6 +118,17 @@ Result<std::string> text_of(const CheckpointFolder& folder, const TrainerFile& t
   return text;
 }
 
+// Every file that is recorded beside the tensors, whether anybody reads it or not.
+Status check_texts(const CheckpointFolder& folder, const TrainerFile& trainer) {
+  for (const auto& [name, sum] : trainer.sha256) {
+    if (name == model_file || name == optimiser_file) continue;
+    if (name.find('/') != std::string::npos)
+      return failed(fmt::format("{}: \"{}\" is not a file of a checkpoint", folder.path.string(), printable(name)));
+    if (const auto text = text_of(folder, trainer, name.c_str()); !text) return tl::unexpected(text.error());
+  }
+  return {};
+}
+
 Result<Safetensors> tensors_of(const CheckpointFolder& folder, const TrainerFile& trainer, const char* name) {
   auto file = Safetensors::open(folder.path / name);
   // Hashed and read from the same pages.
@@ -165,9 +176,7 @@ Result<TrainerFile> verify_checkpoint(const CheckpointFolder& folder) {
   if (!trainer) return trainer;
   for (const char* name : {model_file, optimiser_file})
     if (const auto file = tensors_of(folder, *trainer, name); !file) return tl::unexpected(file.error());
-  for (const char* name : {config_file, provenance_file})
-    if (trainer->sha256.contains(name))
-      if (const auto text = text_of(folder, *trainer, name); !text) return tl::unexpected(text.error());
+  if (const Status texts = check_texts(folder, *trainer); !texts) return tl::unexpected(texts.error());
   return trainer;
 }
 
@@ -191,6 +200,7 @@ Result<LoadedCheckpoint> load_checkpoint(const CheckpointFolder& folder, const R
   const auto trainer = trainer_of(folder);
   if (!trainer) return tl::unexpected(trainer.error());
   if (auto s = check_config(folder, *trainer, config, also_accepted); !s) return tl::unexpected(s.error());
+  if (auto s = check_texts(folder, *trainer); !s) return tl::unexpected(s.error());
   LoadedCheckpoint loaded{trainer->state, std::nullopt};
   if (trainer->sha256.contains(provenance_file)) {
     const auto text = text_of(folder, *trainer, provenance_file);

@@ -56,6 +56,22 @@ TEST(TrainerState, WhatDoesNotFitIsNamed) {
     EXPECT_FALSE(parse_trainer_file(std::string_view(good).substr(0, n), "t")) << n;
 }
 
+// A number that fits its field and is not what was saved.
+TEST(TrainerState, AnyChangeOfItsContentIsSeen) {
+  const std::string good = to_json(example());
+  for (const auto& [from, to] : {std::pair("1536", "1537"), std::pair("5.5", "5.25"), std::pair("aaa\"", "aab\""),
+                                 std::pair("0123456789ab", "0123456789ac"), std::pair("null", "3.0")}) {
+    std::string bad = good;
+    bad.replace(bad.find(from), std::string_view(from).size(), to);
+    const auto read = parse_trainer_file(bad, "trainer.json");
+    ASSERT_FALSE(read) << to;
+    EXPECT_NE(read.error().what.find("SHA-256"), std::string::npos) << read.error().message();
+  }
+  std::string removed = good;
+  removed.replace(removed.find("  \"skipped\": 2,\n"), 16, "");
+  EXPECT_FALSE(parse_trainer_file(removed, "trainer.json"));
+}
+
 // Checkpoints of earlier builds say neither.
 TEST(TrainerState, PositionAndGeneratorMayBeMissing) {
   EXPECT_TRUE(parse_trainer_file(

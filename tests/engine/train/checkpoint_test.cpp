@@ -100,12 +100,36 @@ TEST(Checkpoint, DamageIsFoundBeforeAnythingIsUsed) {
       if (file == std::string("trainer.json") && damage.size() + 1 == whole.size()) continue;
       ASSERT_FALSE(verified) << file << " of " << damage.size();
       EXPECT_NE(verified.error().what.find(file), std::string::npos) << verified.error().message();
-      // The config is only read where the hash differs.
-      EXPECT_EQ(load_checkpoint(saved, c, *step).has_value(), file == std::string("config.json")) << file;
+      // Also what is read only where the hash of the config differs.
+      const auto loaded = load_checkpoint(saved, c, *step);
+      ASSERT_FALSE(loaded) << file;
+      EXPECT_NE(loaded.error().what.find(file), std::string::npos) << loaded.error().message();
     }
     fs::remove(saved.path / file);
     EXPECT_FALSE(verify_checkpoint(saved)) << file;
+    const auto loaded = load_checkpoint(saved, c, *step);
+    ASSERT_FALSE(loaded) << file;
+    EXPECT_NE(loaded.error().what.find(file), std::string::npos) << loaded.error().message();
   }
+}
+
+// Earlier builds recorded neither trainer.json's own hash nor the texts'.
+TEST(Checkpoint, ThoseOfEarlierBuildsAreRead) {
+  const RunConfig c = small_config();
+  const auto step = make_step(c);
+  const TemporaryFolder folder;
+  ASSERT_TRUE(save(folder.path(), c, *step));
+  const CheckpointFolder saved = newest(folder.path());
+  auto trainer = nlohmann::json::parse(file_text(saved.path / "trainer.json"));
+  for (const char* key : {"content_sha256", "data", "random"}) EXPECT_EQ(trainer.erase(key), 1u) << key;
+  for (const char* file : {"config.json", "provenance.json"}) {
+    EXPECT_EQ(trainer["sha256"].erase(file), 1u) << file;
+    fs::remove(saved.path / file);
+  }
+  put_file(saved.path / "trainer.json", trainer.dump());
+  EXPECT_TRUE(verify_checkpoint(saved));
+  const auto loaded = load_checkpoint(saved, c, *step);
+  EXPECT_TRUE(loaded) << loaded.error().message();
 }
 
 TEST(Checkpoint, TheLatestIsTheNewestWholeOne) {
