@@ -14,7 +14,10 @@ namespace stacklab {
 
 using Json = nlohmann::ordered_json;
 
+bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
+
 tl::expected<Json, std::string> parse_json_object(std::string_view text) {
+  if (has_nul(text)) return tl::unexpected(fmt::format("has a NUL byte at {}, which is not JSON", text.find('\0')));
   bool deep = false;
   std::string twice;
   std::vector<std::unordered_set<std::string>> keys;

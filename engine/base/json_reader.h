@@ -13,8 +13,11 @@ namespace stacklab {
 // What walks JSON level by level does so on the stack: nothing of ours nests deeper than a few levels.
 inline constexpr int deepest_json = 64;
 
-// The root is an object. The error is a reason to put behind a file's name: "is not JSON, or not whole", nested too
-// deeply, a key that is there twice (the first would be lost silently).
+// The parser takes a NUL byte for the end of a text, whatever follows it; none is in JSON.
+bool has_nul(std::string_view text);
+
+// The root is an object. The error is a reason to put behind a file's name: "is not JSON, or not whole", a NUL byte,
+// nested too deeply, a key that is there twice (the first would be lost silently).
 tl::expected<nlohmann::ordered_json, std::string> parse_json_object(std::string_view text);
 
 // A number, or one of the words that JsonWriter puts for those that JSON lacks: "nan", "inf", "-inf".

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/json_reader.h"
 #include "engine/base/json_writer.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
@@ -151,6 +152,8 @@ Result<RunConfig> parse_config(std::string_view json, std::string_view source_na
     return tl::unexpected(std::move(error));
   };
   if (trim(json).empty()) return named({Error::Kind::usage, "the file is empty", "a config is one JSON object: {...}"});
+  if (has_nul(json))
+    return named({Error::Kind::usage, "a NUL byte, which is not JSON", "a config is one JSON object: {...}"});
   if (json.size() > static_cast<std::size_t>(largest_file))
     return named(
         {Error::Kind::usage, fmt::format("{} bytes are too many for a config", json.size()), "name a config file"});

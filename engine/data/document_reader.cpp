@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::size_t block = std::size_t{1} << 20, longest_line = std::size_t{256} << 20;
+constexpr std::size_t block = std::size_t{1} << 20;
 
 // Joins parts to documents, and leaves out those without a byte.
 class Documents {
@@ -114,9 +114,11 @@ class LineReader {
     while (!piece.empty()) {
       const std::size_t newline = piece.find('\n');
       line_.append(piece.substr(0, newline));
-      if (line_.size() > longest_line) {
+      if (line_.size() > longest_json_line) {
         ++number_;
-        return bad(fmt::format("is longer than {} bytes", longest_line));
+        return failed(
+            fmt::format("{}, line {}: is longer than {} MiB", file_.string(), number_, longest_json_line >> 20),
+            "cut the text into several lines, or store it as plain text");
       }
       if (newline == std::string_view::npos) return {};
       piece.remove_prefix(newline + 1);
@@ -138,6 +140,7 @@ class LineReader {
     if (number_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
     line = trim(line);
     if (line.empty()) return line_.clear(), Status();
+    if (has_nul(line)) return bad("has a NUL byte, which is not JSON");
     if (number_ == 1 && line.front() == '[')
       return failed(file_.string() + ": is one list in JSON, not a line for each document",
                     "turn it into lines, for example with: jq -c '.[]'");

@@ -16,6 +16,9 @@ namespace stacklab {
 
 enum class FileKind { text, json_lines, parquet };
 
+// A line is in memory as a whole, and some four times as large while it is parsed.
+inline constexpr std::size_t longest_json_line = std::size_t{32} << 20;
+
 struct ReadOptions {
   // Of plain text: where it stands, a document ends; it belongs to none. Empty: the file is one document.
   std::string separator;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/sha256.h"
@@ -19,6 +20,32 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t batch_bytes = std::size_t{16} << 20, part_bytes = std::size_t{1} << 20;
 constexpr std::int64_t most_documents = std::int64_t{1} << 21;  // of a shard
+
+// Of the text as a person reads it: a stretch of white space is one space, and there is none at either end. Another
+// line end, or a last newline more, makes no other text of an exam. None: there is nothing to read.
+template <class Release>
+std::optional<std::uint64_t> reading_hash(std::string_view text, const Release& release) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  Sha256 hash;
+  std::string read;
+  bool any = false, space = false;
+  for (; !text.empty(); text.remove_prefix(std::min(text.size(), batch_bytes))) {
+    const std::string_view piece = text.substr(0, batch_bytes);
+    for (const char c : piece) {
+      if (c == ' ' || (c >= '\t' && c <= '\r')) {
+        space = any;
+        continue;
+      }
+      if (std::exchange(space, false)) read.push_back(' ');
+      read.push_back(c);
+      any = true;
+    }
+    hash.update(read);
+    read.clear();
+    if (text.size() > batch_bytes) release(piece);
+  }
+  return any ? std::optional(document_hash(hash.hex())) : std::nullopt;
+}
 
 class ShardBuild {
  public:
@@ -75,7 +102,8 @@ class ShardBuild {
   struct Document {
     std::size_t index;
     std::string_view text;
-    std::string sha256;
+    std::string sha256 = {};
+    std::optional<std::uint64_t> reading = {};  // where exams are held out
   };
   struct Part {
     std::string_view text;
@@ -93,7 +121,7 @@ class ShardBuild {
 
   template <class Report>
   Status add_document(std::size_t index, std::string_view text, const Report& report, std::stop_token stop) {
-    documents_.push_back({index, text, {}});
+    documents_.push_back({index, text});
     while (!text.empty()) {
       const std::size_t cut = text.size() > part_bytes ? coding_.safe_cut(text, part_bytes) : std::string_view::npos;
       const std::string_view part = text.substr(0, cut);
@@ -103,7 +131,7 @@ class ShardBuild {
       if (pending_ < batch_bytes) continue;
       if (Status done = flush(report, stop); !done) return done;
       // The rest of a very long document goes on in the next batch.
-      if (!text.empty()) documents_ = {Document{index, text, std::move(unfinished_)}};
+      if (!text.empty()) documents_ = {std::move(unfinished_)};
     }
     return {};
   }
@@ -113,7 +141,10 @@ class ShardBuild {
     if (stop.stop_requested()) return stopped("stopped while the shards were built");
     team_.for_each(static_cast<std::int64_t>(documents_.size()), [&](std::int64_t i) {
       Document& document = documents_[static_cast<std::size_t>(i)];
-      if (document.sha256.empty()) document.sha256 = hash(document.text);
+      if (!document.sha256.empty()) return;
+      document.sha256 = hash(document.text);
+      if (!source_held_out_ && exams_.empty()) return;
+      document.reading = reading_hash(document.text, [this](std::string_view piece) { release(piece); });
     });
     std::vector<std::string_view> texts;
     for (const Part& part : parts_) texts.push_back(part.text);
@@ -124,7 +155,7 @@ class ShardBuild {
     if (!parts_.empty()) {
       const std::string_view first = parts_.front().text, last = parts_.back().text;
       release(std::string_view(first.data(), static_cast<std::size_t>(last.data() + last.size() - first.data())));
-      unfinished_ = std::move(documents_.back().sha256);
+      unfinished_ = std::move(documents_.back());
     }
     report(static_cast<std::int64_t>(pending_));
     documents_.clear();
@@ -148,6 +179,13 @@ class ShardBuild {
     return hash.hex();
   }
 
+  tl::unexpected<Error> twice(const Document& document, const Origin& held_out, std::string_view differing) const {
+    return refused(fmt::format("document {} of {} is a training document, and held out as document {} of {}{}",
+                               document.index, manifest_.sources[source_].name, held_out.document,
+                               manifest_.sources[held_out.source].name, differing),
+                   "remove it from one of them");
+  }
+
   Status write(const Part& part, std::vector<TokenId>& ids) {
     const Document& document = documents_[part.document];
     const bool held_out = source_held_out_ || is_held_out(document.sha256, options_.validation_fraction);
@@ -158,10 +196,12 @@ class ShardBuild {
       if (held_out)
         held_out_.try_emplace(hash, Origin{source_, document.index});
       else if (const auto found = held_out_.find(hash); found != held_out_.end())
-        return refused(
-            fmt::format("document {} of {} is a training document, and held out as document {} of {}", document.index,
-                        source.name, found->second.document, manifest_.sources[found->second.source].name),
-            "remove it from one of them");
+        return twice(document, found->second, "");
+      if (document.reading && source_held_out_)
+        exams_.try_emplace(*document.reading, Origin{source_, document.index});
+      else if (document.reading && !held_out)
+        if (const auto found = exams_.find(*document.reading); found != exams_.end())
+          return twice(document, found->second, ", but for its white space");
       if (const auto end = coding_.end_of_document()) ids.push_back(*end);
     }
     source.tokens += static_cast<std::int64_t>(ids.size());
@@ -216,9 +256,10 @@ class ShardBuild {
   Open open_[2];
   std::vector<Document> documents_;  // of the batch
   std::vector<Part> parts_;
-  std::size_t pending_ = 0;  // bytes of the batch
-  std::string unfinished_;   // SHA-256 of the document that the last batch ended inside
-  std::unordered_map<std::uint64_t, Origin> held_out_;
+  std::size_t pending_ = 0;                             // bytes of the batch
+  Document unfinished_ = {};                            // that the last batch ended inside
+  std::unordered_map<std::uint64_t, Origin> held_out_;  // by document_hash
+  std::unordered_map<std::uint64_t, Origin> exams_;     // what is held out whole, by reading_hash
 };
 
 }  // namespace

@@ -29,9 +29,9 @@ struct ShardOptions {
 };
 
 // Makes the folder: complete, or not at all. Empty documents are left out and counted. Refused: a document that is
-// held out and among the training documents too. Errors: dir exists, a corpus that is damaged, disk full, stopped.
-// Memory: 16 MiB of text with its tokens, however large the corpora; and 16 bytes per document of a shard, 64 per
-// held-out document.
+// held out and among the training documents too, or of a source that is held out whole and there but for white space.
+// Errors: dir exists, a corpus that is damaged, disk full, stopped. Memory: 16 MiB of text with its tokens, however
+// large the corpora; and 16 bytes per document of a shard, 64 per held-out document.
 Result<ShardManifest> build_shards(const std::filesystem::path& dir, const std::vector<ShardInput>& inputs,
                                    const TokenCoding& coding, const ShardOptions& options, ThreadTeam& team,
                                    const CorpusProgress& progress, std::stop_token stop);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/json_reader.h"
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
 
@@ -166,6 +167,7 @@ void read_nope(Reader& read, const Architecture& architecture, ModelConfig& m) {
 Result<HfConfig> parse_hf_config(std::string_view json, std::string_view source_name) {
   const auto bad = [source_name](std::string_view cause) { return failed(fmt::format("{}: {}", source_name, cause)); };
   if (json.size() > static_cast<std::size_t>(largest_file)) return bad("too large for a config.json");
+  if (has_nul(json)) return bad("not JSON: it has a NUL byte");
   bool deep = false;
   const Json root = Json::parse(
       json,

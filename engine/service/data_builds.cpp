@@ -98,7 +98,11 @@ bool is_recipe(const fs::path& file) {
   return json && parse_recipe(*json, file.string(), file.parent_path()).has_value();
 }
 
-Status copy_folder(const fs::path& from, const fs::path& to) {
+// Whole and undamaged, or not at all.
+Status copy_shards(const fs::path& from, const fs::path& to, bool replace, ThreadTeam& team,
+                   const CorpusProgress& progress, const std::stop_token& stop) {
+  // What is damaged must not be copied under the name of what it should be.
+  if (const auto whole = Dataset::open({{from, 1}}, team, progress, stop); !whole) return tl::unexpected(whole.error());
   Result<AtomicDirectory> folder = AtomicDirectory::create(to);
   if (!folder) return tl::unexpected(folder.error());
   const Result<ShardManifest> manifest = read_shard_manifest(from);
@@ -111,7 +115,7 @@ Status copy_folder(const fs::path& from, const fs::path& to) {
     fs::copy_file(from / name, folder->path() / name, error);
     if (error) return tl::unexpected(file_error("cannot copy", from / name, error.value()));
   }
-  return folder->commit();
+  return folder->commit(replace);
 }
 
 }  // namespace
@@ -170,8 +174,15 @@ Status take_in_corpus(RunConfig& config, const fs::path& workspace, const Corpus
     if (!manifest) return blame(manifest.error());
     const std::string name = fmt::format("{}-{}", import_name(path), manifest->corpus_hash());
     const fs::path copy = workspace / "shards" / name;
-    const Status copied = fs::exists(copy, error) ? Status() : copy_folder(path, copy);
-    if (!copied && !fs::exists(copy, error)) return blame(copied.error());
+    ThreadTeam team(threads_for(config.run.threads));
+    const bool there = fs::exists(copy, error);
+    // A copy that was damaged since is made again where its source can be read.
+    const auto usable = [&] { return Dataset::open({{copy, 1}}, team, progress, stop).has_value(); };
+    if (!there || !usable()) {
+      const Status copied = copy_shards(path, copy, there, team, progress, stop);
+      // Another process may have been faster: its copy is as good.
+      if (!copied && !usable()) return blame(copied.error());
+    }
     config.data.corpus = name;
     return {};
   }

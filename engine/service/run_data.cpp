@@ -106,7 +106,11 @@ Result<std::string> take_in_text(const fs::path& input, const ReadOptions& readi
   request.reading = reading;
   const fs::path folder = workspace / "data" / request.name;
   std::error_code error;
-  if (fs::exists(folder, error)) return request.name;
+  if (fs::exists(folder, error)) {
+    if (Corpus::open(folder)) return request.name;
+    // The text is at hand: a copy that was damaged is made again.
+    if (Status removed = remove_corpus(request.name, workspace); !removed) return tl::unexpected(removed.error());
+  }
   const Result<ImportReport> made = import_corpus(workspace, request, progress, stop);
   // Another process may have been faster: its copy is as good.
   if (!made && !fs::exists(folder, error)) return tl::unexpected(made.error());
@@ -121,10 +125,14 @@ Status take_in_tokenizer(RunConfig& config, const fs::path& workspace) {
   const std::string name = name_of(path, sha256_hex(std::string_view(tokenizer_json(tokenizer->model()))));
   const fs::path folder = workspace / "tokenizers" / name;
   std::error_code error;
-  if (!fs::exists(folder, error)) {
-    const Status written = write_tokenizer(folder, tokenizer->model(), {});
+  const auto usable = [&] {
+    const Result<Tokenizer> copy = read_tokenizer(folder);
+    return copy && copy->model() == tokenizer->model();
+  };
+  if (!usable()) {
+    const Status written = write_tokenizer(folder, tokenizer->model(), {}, fs::exists(folder, error));
     // Another process may have been faster: its copy is as good.
-    if (!written && !fs::exists(folder, error)) return written;
+    if (!written && !usable()) return written;
   }
   config.data.tokenizer = name;
   return {};

@@ -18,6 +18,10 @@ TEST(JsonReader, OnlyWholeShallowObjectsWithEachKeyOnce) {
   EXPECT_EQ(error_of(""), "is not JSON, or not whole");
   EXPECT_EQ(error_of("{\"a\": 1"), "is not JSON, or not whole");
   EXPECT_EQ(error_of("{} {}"), "is not JSON, or not whole");
+  // The parser by itself would stop there, and call it whole.
+  using namespace std::string_literals;
+  EXPECT_EQ(error_of("{\"a\": 1}\0 garbage"s), "has a NUL byte at 8, which is not JSON");
+  EXPECT_EQ(error_of("{\"a\": 1}\0"s), "has a NUL byte at 8, which is not JSON");
   EXPECT_EQ(error_of("[1]"), "is not a JSON object");
   EXPECT_EQ(error_of(R"({"a": 1, "b": 2, "a": 3})"), "has the key \"a\" twice");
   EXPECT_EQ(error_of(R"({"b": [{"x": 2, "x": 3}]})"), "has the key \"x\" twice");

@@ -117,6 +117,7 @@ TEST(ParseConfig, DuplicateKeys) {
 TEST(ParseConfig, WhatIsNotAnObject) {
   for (const char* json : {"[]", "3", "\"text\"", "null", "true"}) expect_refusal(json, {"instead of an object"});
   for (const char* json : {"", " \n", "\t"}) expect_refusal(json, {"empty"});
+  expect_refusal(std::string("{}\0 lost", 8), {"NUL"});
   for (const char* json :
        {"{", "{}}", "{} {}", "{\"a\"}", "{'a':1}", "{\"name\":\"a\",}", "// c\n{}", "{/*c*/}", "{\"name\":nan}",
         "{\"name\":\"\xff\"}", "nonsense", "\xEF\xBB\xBF", "{\"train\":{\"seed\":01}}"})

@@ -137,6 +137,9 @@ TEST_F(Reading, ABadLineIsNamed) {
   EXPECT_NE(error("a.jsonl", R"({"text": null})").find("line 1: \"text\" is null"), std::string::npos);
   EXPECT_NE(error("a.jsonl", R"("text")").find("its keys are: none"), std::string::npos);
   EXPECT_NE(error("a.json", "[{\"text\": \"x\"}]").find("one list"), std::string::npos);
+  EXPECT_NE(
+      error("a.jsonl", good + good.substr(0, 15) + std::string(1, '\0') + "lost\n").find("line 2: has a NUL byte"),
+      std::string::npos);
   EXPECT_NE(error("a.jsonl", std::string(200000, '{')).find("line 1"), std::string::npos);
   const std::string deep = std::string(200000, '[') + std::string(200000, ']');
   EXPECT_NE(error("a.jsonl", R"({"text": "a", "x": )" + deep + "}").find("line 1: is nested deeper"),
@@ -187,6 +190,21 @@ TEST_F(Reading, MemoryIsBounded) {
   ASSERT_TRUE(read_documents(folder_ / "big.txt.gz", FileKind::text, {}, take, [](std::int64_t) {}, {}));
   EXPECT_GE(bytes, 96 << 20);
   EXPECT_LT(most, 8 << 20);
+}
+
+// What a line may take is known, however it goes on.
+TEST_F(Reading, ALongLineOfJsonIsRefusedBeforeItIsHeld) {
+  const std::string most(longest_json_line - 12, 'x');
+  EXPECT_EQ(read("a.jsonl", R"({"text": ")" + most + "\"}\n")->front().size(), most.size());
+  put_file(folder_ / "long.jsonl.gz", gzip("\n{\"text\": \"" + std::string(5 * longest_json_line, 'x') + "\"}\n"));
+  const std::int64_t before = resident_bytes();
+  std::int64_t most_bytes = 0;
+  const auto longer = read_documents(
+      folder_ / "long.jsonl.gz", FileKind::json_lines, {}, [](std::string_view, bool) -> Status { return {}; },
+      [&](std::int64_t) { most_bytes = std::max(most_bytes, resident_bytes() - before); }, {});
+  ASSERT_FALSE(longer);
+  EXPECT_NE(longer.error().what.find("line 2: is longer than 32 MiB"), std::string::npos) << longer.error().message();
+  EXPECT_LT(most_bytes, static_cast<std::int64_t>(3 * longest_json_line));
 }
 
 TEST_F(Reading, Parquet) {

@@ -208,6 +208,39 @@ TEST_F(Shards, AHeldOutDocumentAmongTheTrainingDocumentsIsNamed) {
   EXPECT_TRUE(Dataset::open({{folder_ / "a", 1}}, team_, {}, {}));
 }
 
+// An exam that was saved with another line end is still the exam.
+TEST_F(Shards, AnExamIsKnownWhateverItsWhiteSpace) {
+  const std::string words = "Who wrote it?\n  Nobody\tknows.";
+  const fs::path exam = corpus("exam", {"  \n", words + "\n"});
+  int n = 0;
+  for (const std::string& same : {words, words + " ", "\xEF\xBB\xBF" + words, "\n\n" + words + "\r\n",
+                                  std::string("Who wrote it?\r\n Nobody knows.")}) {
+    const std::string name = "all" + std::to_string(n++);
+    const auto refused = build({{corpus(name, {"zero", same})}, {exam, 1, true}}, name + "-shards");
+    ASSERT_FALSE(refused) << same;
+    EXPECT_EQ(refused.error().kind, Error::Kind::refused);
+    EXPECT_EQ(refused.error().what, "document 1 of " + name +
+                                        " is a training document, and held out as document 1 of exam, but for its "
+                                        "white space");
+  }
+  // Other words, and what has none, are no exam; nor is what is held out itself.
+  EXPECT_TRUE(build(
+      {{corpus("other", {"\n", "Who wroteit?\n  Nobody\tknows.", "who wrote it? Nobody knows."})}, {exam, 1, true}},
+      "fine"));
+  EXPECT_TRUE(build({{corpus("held", {words})}, {exam, 1, true}}, "held-shards", 1));
+  // A document that is read in many parts.
+  std::string large, spaced;
+  for (int i = 0; large.size() < (std::size_t{40} << 20); ++i) {
+    const std::string word = "w" + std::to_string(i % 9973);
+    large += word + " ";
+    spaced += word + (i % 7 ? " " : " \n");
+  }
+  const auto refused =
+      build({{corpus("large", {"zero", large})}, {corpus("large-exam", {spaced}), 1, true}}, "large-shards");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("document 1 of large is"), std::string::npos) << refused.error().what;
+}
+
 TEST_F(Shards, OfTwoTokenizersAreNotMixed) {
   const fs::path c = corpus("c", {"some text"});
   ASSERT_TRUE(build({{c}}, "a") && build({{c}}, "b", 0, learnt_coding()));

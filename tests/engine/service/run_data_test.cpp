@@ -219,6 +219,60 @@ TEST_F(RunData, ARunReadsARecipeOrItsShards) {
       << run(config).error->message();
 }
 
+// What is damaged is named where it lies and never copied; a copy that was damaged is made again from its source.
+TEST_F(RunData, OfDamagedFilesNoCopyIsKept) {
+  learn_tokenizer(folder_ / "elsewhere/mine", 270);
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i) + " of my own letters, all alike\n";
+  put_file(folder_ / "letters.txt", text);
+  const auto take_in = [&](RunConfig config) -> Result<RunConfig> {
+    if (Status taken = take_in_corpus(config, workspace(), {}, {}); !taken) return tl::unexpected(taken.error());
+    if (Status taken = take_in_tokenizer(config, workspace()); !taken) return tl::unexpected(taken.error());
+    return config;
+  };
+  DataRecipe recipe = must(recipe_of("sample", workspace()));
+  recipe.tokenizer = (folder_ / "elsewhere/mine").string();
+  static_cast<void>(must(build_data(workspace(), recipe, folder_ / "built", 1, {}, {})));
+
+  RunConfig config = tiny_config();
+  config.data.corpus = (folder_ / "built").string();
+  config.data.tokenizer = (folder_ / "elsewhere/mine").string();
+  for (const char* name : {"train-00000.bin", "tokenizer.json"}) {
+    const fs::path shard = folder_ / "built" / name;
+    const std::string whole = file_text(shard);
+    std::string changed = whole;
+    changed[changed.size() / 2] ^= 1;
+    for (const std::string& damage : {changed, whole.substr(0, 100)}) {
+      put_file(shard, damage);
+      const auto refused = take_in(config);
+      ASSERT_FALSE(refused) << name;
+      EXPECT_NE(refused.error().what.find(shard.string()), std::string::npos) << refused.error().what;
+      EXPECT_FALSE(fs::exists(workspace() / "shards"));
+    }
+    put_file(shard, whole);
+  }
+  const RunConfig taken = must(take_in(config));
+  const RunConfig letters = [&] {
+    RunConfig own = config;
+    own.data.corpus = (folder_ / "letters.txt").string();
+    return must(take_in(own));
+  }();
+  const std::pair<fs::path, std::string> copies[] = {
+      {workspace() / "shards" / taken.data.corpus / "train-00000.bin", (folder_ / "built").string()},
+      {workspace() / "tokenizers" / taken.data.tokenizer / "tokenizer.json", (folder_ / "built").string()},
+      {workspace() / "data" / letters.data.corpus / "documents.bin", (folder_ / "letters.txt").string()}};
+  for (const auto& [copy, source] : copies) {
+    const std::string whole = file_text(copy);
+    for (const std::string& damage : {whole.substr(0, whole.size() / 2), std::string()}) {
+      put_file(copy, damage);
+      RunConfig again = config;
+      again.data.corpus = source;
+      must(take_in(again));
+      EXPECT_EQ(file_text(copy), whole) << copy;
+    }
+  }
+}
+
 TEST_F(RunData, MistakesInRecipesAreNamed) {
   const auto error = [&](const std::string& json) {
     const auto recipe = parse_recipe(json, "r.json", folder_.path());
