@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 
 #include "app/cli/common.h"
 #include "app/cli/console.h"
@@ -75,6 +76,29 @@ Status change(Context& context, Change&& what) {
   return show(context, {});
 }
 
+// The first that waits for a person and was not tried yet.
+Result<std::optional<QueueEntry>> next_entry(JobService& service, const std::set<std::int64_t>& tried,
+                                             const std::optional<std::int64_t>& wanted) {
+  const auto reader = service.reader();
+  if (!reader) return tl::unexpected(reader.error());
+  const auto entries = (*reader)->queue();
+  if (!entries) return tl::unexpected(entries.error());
+  for (const QueueEntry& entry : *entries)
+    if (!tried.contains(entry.id) && (wanted ? entry.id == *wanted : entry.process == 0)) return std::optional(entry);
+  if (wanted && tried.empty())
+    return usage_error(fmt::format("the queue has no entry {}", *wanted), "see: stacklab queue list");
+  return std::optional<QueueEntry>();
+}
+
+JobOutcome train_entry(JobService& service, const QueueEntry& entry, Console& console) {
+  JobOutcome outcome;
+  outcome.run = entry.run;
+  const auto job = service.queue_start(entry.id);
+  if (!job) outcome.error = job.error();
+  if (!job || !*job) return outcome;
+  return follow(service, **job, entry.name, 0, console);
+}
+
 // One after another, until none is left that waits for a person. A run that fails does not keep the next from starting.
 Status run(Context& context, const Options& options) {
   const auto service = open(context);
@@ -84,33 +108,45 @@ Status run(Context& context, const Options& options) {
   w.key("jobs");
   w.begin_array();
   std::optional<Error> first_error;
-  std::int64_t trained = 0;
-  for (bool more = true; more; more = !options.entry) {
-    const auto job = (*service)->queue_start(options.entry);
-    if (!job) return tl::unexpected(job.error());
-    if (!*job) break;
-    std::string name;
-    for (const auto& snapshot : (*service)->jobs())
-      if (snapshot->job == **job) name = snapshot->name;
-    const JobOutcome outcome = follow(**service, **job, name, 0, context.console);
-    ++trained;
-    context.console.print(fmt::format("{} ({}): {}{}\n", name, outcome.run, to_string(outcome.state),
-                                      outcome.error ? ": " + outcome.error->message() : ""));
+  std::int64_t failures = 0;
+  std::set<std::int64_t> tried;
+  for (;;) {
+    const auto entry = next_entry(**service, tried, options.entry);
+    if (!entry) return tl::unexpected(entry.error());
+    if (!*entry) break;
+    tried.insert((*entry)->id);
+    const std::string& name = (*entry)->name;
+    const JobOutcome outcome = train_entry(**service, **entry, context.console);
+    context.console.print(
+        fmt::format("{} ({}): {}{}{}\n", name, outcome.run.empty() ? (*entry)->run : outcome.run,
+                    outcome.begun || outcome.already_finished ? to_string(outcome.state) : "could not begin, and stays",
+                    outcome.error ? ": " : "", outcome.error ? outcome.error->message() : ""));
     w.begin_object();
     w.member("run", outcome.run);
     w.member("name", name);
-    w.member("state", to_string(outcome.state));
+    w.member("state", outcome.begun || outcome.already_finished ? to_string(outcome.state) : "queued");
     w.member("steps", outcome.steps);
     if (outcome.error) w.member("error", outcome.error->what);
     w.end_object();
-    if (outcome.error && !first_error) first_error = outcome.error;
-    if (outcome.error && outcome.error->kind == Error::Kind::stopped) break;
+    if (!outcome.error) continue;
+    if (outcome.error->kind == Error::Kind::stopped) {
+      first_error = outcome.error;
+      failures = 1;
+      break;
+    }
+    ++failures;
+    if (!first_error) first_error = outcome.error;
   }
   w.end_array();
   w.end_object();
-  if (trained == 0) context.console.print("Nothing waits for a person to start it.\n");
+  if (tried.empty()) context.console.print("Nothing waits for a person to start it.\n");
   context.console.print_json(w.text());
-  return first_error ? Status(tl::unexpected(*first_error)) : Status();
+  if (!first_error) return {};
+  // What is wrong with an entry is not wrong with the command.
+  if (first_error->kind == Error::Kind::usage) first_error->kind = Error::Kind::failed;
+  if (failures > 1)
+    first_error->what = fmt::format("{} of {} runs, the first: {}", failures, tried.size(), first_error->what);
+  return tl::unexpected(*first_error);
 }
 
 }  // namespace
@@ -153,13 +189,17 @@ Verb queue_verb() {
                    {}};
   Argument one = entry;
   one.required = false;
-  Verb run_verb{"run",
-                "Train what waits for a person, one after another, in this process",
-                "stacklab queue run",
-                {one},
-                {},
-                [options](Context& context) { return run(context, *options); },
-                "Ctrl-C finishes the step at hand, writes a checkpoint and ends; the rest stays in the queue."};
+  Verb run_verb{
+      "run",
+      "Train what waits for a person, one after another, in this process",
+      "stacklab queue run",
+      {one},
+      {},
+      [options](Context& context) { return run(context, *options); },
+      "Ctrl-C finishes the step at hand, writes a checkpoint and ends; the rest stays in the queue. A run that\n"
+      "cannot begin (a full disk, a corpus that cannot be had) stays there too, and the next has its turn; the\n"
+      "exit code is then 1, or 3 where a guard refused the first of them. So does one whose process is killed:\n"
+      "it waits to be gone on with."};
   return {
       "queue",
       "What waits to be trained",

@@ -74,6 +74,19 @@ Error not_asked(const RunSummary& run, Error why) {
   return why;
 }
 
+// A paused run that is stopped does not wait for its continuation any more.
+Status leave_queue(const std::filesystem::path& workspace, StoreReader& reader, const RunSummary& run) {
+  const auto entries = reader.queue();
+  if (!entries) return tl::unexpected(entries.error());
+  for (const QueueEntry& entry : *entries) {
+    if (entry.run != run.id || entry.process != 0) continue;
+    Result<std::unique_ptr<JobService>> service = JobService::open(workspace);
+    if (!service) return tl::unexpected(service.error());
+    if (Status removed = (*service)->queue_remove(entry.id); !removed) return removed;
+  }
+  return {};
+}
+
 Status ended_already(Context& context, StoreReader& reader, const RunSummary& before) {
   const Result<RunSummary> run = reader.run(before.id);
   if (!run) return tl::unexpected(run.error());
@@ -88,7 +101,11 @@ Status ask(Context& context, const Options& options, Asked asked) {
   if (!reader) return tl::unexpected(reader.error());
   Result<RunSummary> run = (*reader)->run(options.run);
   if (!run) return tl::unexpected(run.error());
-  if (!is_active(run->state)) return ended_already(context, **reader, *run);
+  if (!is_active(run->state)) {
+    if (asked == Asked::stop)
+      if (Status left = leave_queue(workspace, **reader, *run); !left) return left;
+    return ended_already(context, **reader, *run);
+  }
   const Checkpoints before = asked == Asked::checkpoint ? checkpoints_of(**reader, run->id) : Checkpoints();
   {
     Result<std::unique_ptr<JobService>> service = JobService::open(workspace);

@@ -306,6 +306,7 @@ ClaimRequest Job::claim_request(const RunConfig& config, const RunId& id) const 
   request.tokenizer = config.data.tokenizer;
   request.resume = order.options.resume;
   request.detached = order.options.detached;
+  request.queue_entry = queue_entry;
   const BudgetConfig& b = config.run.budget;
   request.budget = {b.tokens, b.hours, b.usd, b.usd_per_hour};
   return request;
@@ -374,6 +375,7 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& d
   };
   outcome.job = order.job;
   outcome.run = id;
+  outcome.begun = true;
   // A process that was stopped by its budget has left less than a step of it.
   const double usual_step = claim->step > 0 ? claim->process_seconds / static_cast<double>(claim->step) : 0;
   if (const auto spent =
@@ -430,6 +432,14 @@ void Job::conclude(const Claim& claim, const Result<TrainResult>& result, JobOut
     completion.cause = fmt::format("reached --max-steps {}", order.options.max_steps);
   }
   outcome.state = completion.state;
+  // One that was paused goes on first, when a person says so.
+  if (completion.state == RunState::paused && outcome.error && outcome.error->kind == Error::Kind::stopped &&
+      stop_kind() == StopKind::pause) {
+    SubmitOptions options;
+    options.resume = true;
+    options.max_steps = order.options.max_steps;
+    completion.queue_options = queue_json(options);
+  }
   {
     std::lock_guard lock(mutex_);
     claim_.reset();
@@ -452,11 +462,12 @@ Result<std::string> Job::room_for_checkpoints(const RunConfig& config, const Run
     if (const auto run = (*reader)->run(id)) there = std::ssize(list_checkpoints(*workspace_ / "runs" / run->folder));
   const std::int64_t one = checkpoint_size(config).total(), at_once = checkpoints_at_once(config);
   const std::int64_t more = std::max<std::int64_t>(1, at_once - there);
-  if (one <= free / more) return std::string();
-  const std::string numbers = fmt::format(
-      "{} {}, and {} are free in {}",
-      more == 1 ? "a checkpoint takes" : fmt::format("{} checkpoints are kept at once, each of", more),
-      format_bytes(static_cast<double>(one)), format_bytes(static_cast<double>(free)), workspace_->string());
+  if (one <= (free - store_room) / more) return std::string();
+  const std::string numbers =
+      fmt::format("{} {}, the store's journal up to {}, and {} are free in {}",
+                  more == 1 ? "a checkpoint takes" : fmt::format("{} checkpoints are kept at once, each of", more),
+                  format_bytes(static_cast<double>(one)), format_bytes(static_cast<double>(store_room)),
+                  format_bytes(static_cast<double>(free)), workspace_->string());
   if (config.run.disk_guard)
     return refused("the disk is too full to train: " + numbers,
                    "free some space, choose another workspace, keep fewer (run.keep_last, run.keep_milestones), or "

@@ -25,6 +25,10 @@ struct JobOrder {
   SubmitOptions options;
 };
 
+// What of the options outlives a process: QueueEntry::options_json.
+std::string queue_json(const SubmitOptions& options);
+SubmitOptions options_of(const std::string& queue_json);
+
 class Job : public std::enable_shared_from_this<Job> {
  public:
   Job(JobOrder job_order, const std::string& name);
@@ -39,7 +43,7 @@ class Job : public std::enable_shared_from_this<Job> {
   StopKind stop_kind() const;
   // Its entry in the workspace's queue; 0: none. Known some time after it was queued.
   std::atomic<std::int64_t> queue_entry = 0;
-  std::atomic<bool> queue_asked = false;  // an entry was asked for
+  std::atomic<bool> queue_asked = false;  // an entry was asked for, by this process
   std::shared_ptr<const JobSnapshot> snapshot() const;
 
  private:

@@ -9,7 +9,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -25,24 +24,6 @@ namespace stacklab {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What of the options outlives a process.
-std::string queue_json(const SubmitOptions& options) {
-  return nlohmann::json({{"resume", options.resume},
-                         {"max_steps", options.max_steps},
-                         {"fallback_corpus", options.fallback_corpus}})
-      .dump();
-}
-
-SubmitOptions options_of(const std::string& text) {
-  SubmitOptions options;
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return options;
-  if (const auto it = json.find("resume"); it != json.end() && it->is_boolean()) options.resume = *it;
-  if (const auto it = json.find("max_steps"); it != json.end() && it->is_number_integer()) options.max_steps = *it;
-  if (const auto it = json.find("fallback_corpus"); it != json.end() && it->is_string()) options.fallback_corpus = *it;
-  return options;
-}
 
 class Service final : public JobService {
  public:
@@ -257,25 +238,15 @@ class Service final : public JobService {
     return job->order.job;
   }
 
-  // One that was paused goes on first, when a person says so; one that ended waits no more. What this process could not
-  // come to stays for another.
+  // What began leaves the queue with its end. What this process could not come to stays for another, and what a person
+  // put there until it can begin.
   void settle_queue(const Job& job, const JobOutcome& outcome) {
-    const bool not_begun = outcome.error && outcome.error->kind == Error::Kind::stopped && outcome.steps == 0;
     if (job.queue_asked && job.queue_entry == 0) static_cast<void>(store_->flush());  // its number is on its way
-    if (const std::int64_t entry = job.queue_entry; entry != 0)
-      static_cast<void>(closing_ && not_begun ? store_->queue_release(entry) : store_->queue_remove(entry));
-    if (outcome.state != RunState::paused || job.stop_kind() != StopKind::pause || outcome.run.empty()) return;
-    const auto run = summary_of(outcome.run);
-    if (!run || run->state != RunState::paused) return;
-    QueueEntry entry;
-    entry.run = run->id;
-    entry.name = run->name;
-    entry.config_json = run->config_json;
-    SubmitOptions options;
-    options.resume = true;
-    options.max_steps = job.order.options.max_steps;
-    entry.options_json = queue_json(options);
-    if (const auto id = store_->queue_add(entry, false)) static_cast<void>(store_->queue_move(*id, 0));
+    const std::int64_t entry = job.queue_entry;
+    if (entry == 0 || outcome.begun) return;
+    const bool stopped = outcome.error && outcome.error->kind == Error::Kind::stopped;
+    const bool stays = outcome.error && (job.queue_asked ? closing_ && stopped : true);
+    static_cast<void>(stays ? store_->queue_release(entry) : store_->queue_remove(entry));
   }
 
   void loop() {

@@ -52,6 +52,7 @@ struct JobOutcome {
   Utilisation utilisation;  // at tokens_per_second
   std::optional<TraceSummary> trace;
   std::optional<Levers> levers;   // of a run that was refused for its memory
+  bool begun = false;             // it had its run's row
   bool already_finished = false;  // resume of a finished run: nothing was done
 };
 
@@ -105,6 +106,7 @@ class JobService {
   // processes that are gone, and what is added here, wait until a person starts them.
   virtual Result<std::int64_t> queue_add(const RunConfig& config, const SubmitOptions& options) = 0;
   // Submits the entry, or the first that waits for a person; nothing when there is none. Returns the job.
+  // An entry leaves the queue when its run has begun and ended; one that could not begin stays.
   virtual Result<std::optional<std::int64_t>> queue_start(std::optional<std::int64_t> entry) = 0;
   virtual Status queue_move(std::int64_t entry, std::int64_t place) = 0;  // to the place-th from 0
   virtual Status queue_remove(std::int64_t entry) = 0;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/base/clock.h"
+#include "engine/store/queue.h"
 #include "engine/store/schema.h"
 
 namespace stacklab::store {
@@ -214,6 +215,7 @@ void Applier::apply_to(Place& place, const EndRecord& r) {
   update.bind(3, over ? r.unix_time : 0.0);
   update.bind(4, place.run_number);
   update.exec();
+  end_in_queue(db_, place.run_number, place.session, r.state == RunState::finished, r.queue_options);
   // A process that failed before its first step has no figures to put in place of an earlier one's.
   if (r.step <= 0) return;
   SQLite::Statement figures(db_,

@@ -8,6 +8,7 @@
 
 #include "engine/base/environment.h"
 #include "engine/base/log.h"
+#include "engine/store/queue.h"
 
 namespace stacklab::store {
 namespace {
@@ -74,7 +75,7 @@ void insert_session(SQLite::Database& db, const ClaimedRow& row, const ClaimRequ
 }
 
 // What is known of the run through the process that takes it over.
-void note_process(SQLite::Database& db, const ClaimedRow& row, const ClaimRequest& request) {
+void note_process(SQLite::Database& db, const ClaimedRow& row, const ClaimRequest& request, const Owner& owner) {
   const auto [commit, dirty] = split_commit(request.commit);
   SQLite::Statement update(db,
                            "UPDATE runs SET commit_id = ?, dirty = ?, tokenizer = ?, detached = ?, budget_tokens = ?, "
@@ -90,10 +91,11 @@ void note_process(SQLite::Database& db, const ClaimedRow& row, const ClaimReques
   update.bind(8, request.budget.usd_per_hour);
   update.bind(9, row.run_number);
   update.exec();
-  // Whoever begins it, it waits no more.
-  SQLite::Statement leave(db, "DELETE FROM queue WHERE run = ?");
-  leave.bind(1, request.id);
-  leave.exec();
+  QueueEntry entry;
+  entry.id = request.queue_entry;
+  entry.run = request.id;
+  entry.config_json = request.config_json;
+  begin_in_queue(db, entry, owner);
 }
 
 ClaimedRow create_run(SQLite::Database& db, const ClaimRequest& request, const Owner& owner, double now) {
@@ -114,7 +116,7 @@ ClaimedRow create_run(SQLite::Database& db, const ClaimRequest& request, const O
   insert.bind(8, now);
   insert.exec();
   insert_session(db, row, request, owner, now, true);
-  note_process(db, row, request);
+  note_process(db, row, request, owner);
   return row;
 }
 
@@ -136,7 +138,7 @@ ClaimedRow continue_run(SQLite::Database& db, const StoredRun& run, const ClaimR
   update.bind(5, run.number);
   update.exec();
   insert_session(db, row, request, owner, now, false);
-  note_process(db, row, request);
+  note_process(db, row, request, owner);
   return row;
 }
 

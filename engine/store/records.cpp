@@ -58,17 +58,20 @@ std::optional<RecordBody> body_of(JsonFields& f) {
                           kind_of("event", run_event_kind_from_string, f)};
   if (kind == "fact") return FactRecord{f.text("name"), f.any_number("value")};
   if (kind == "resumed") return ResumedRecord{f.count("after_step")};
-  if (kind == "end")
-    return EndRecord{kind_of("state", run_state_from_string, f),
-                     f.text("cause"),
-                     f.any_number("time"),
-                     f.count("step"),
-                     f.count("tokens"),
-                     f.any_number("seconds"),
-                     f.count("parameters"),
-                     f.count("plan_bytes"),
-                     f.count("peak_bytes"),
-                     f.any_number("tokens_per_second")};
+  if (kind == "end") {
+    EndRecord r{kind_of("state", run_state_from_string, f),
+                f.text("cause"),
+                f.any_number("time"),
+                f.count("step"),
+                f.count("tokens"),
+                f.any_number("seconds"),
+                f.count("parameters"),
+                f.count("plan_bytes"),
+                f.count("peak_bytes"),
+                f.any_number("tokens_per_second")};
+    if (f.find("queue")) r.queue_options = f.text("queue");
+    return r;
+  }
   return std::nullopt;
 }
 
@@ -77,6 +80,12 @@ std::optional<RecordBody> body_of(JsonFields& f) {
 std::int64_t row_count(const Record& record) {
   const auto* step = std::get_if<StepRecord>(&record.body);
   return step ? 1 + static_cast<std::int64_t>(step->values.size()) : 1;
+}
+
+std::int64_t rows_of(const std::vector<Record>& records) {
+  std::int64_t rows = 0;
+  for (const auto& record : records) rows += row_count(record);
+  return rows;
 }
 
 std::string to_json_line(const Record& record) {
@@ -127,6 +136,7 @@ std::string to_json_line(const Record& record) {
                                 {"plan_bytes", r.plan_bytes},
                                 {"peak_bytes", r.peak_bytes},
                                 {"tokens_per_second", number(r.tokens_per_second)}});
+                   if (!r.queue_options.empty()) json["queue"] = r.queue_options;
                  },
              },
              record.body);

@@ -69,6 +69,7 @@ struct EndRecord {
   double seconds = 0;
   std::int64_t parameters = 0, plan_bytes = 0, peak_bytes = 0;
   double tokens_per_second = 0;
+  std::string queue_options = {};  // with which it waits at the head of the queue; empty: it does not
   bool operator==(const EndRecord&) const = default;
 };
 
@@ -82,6 +83,7 @@ struct Record {
 
 // How many rows the record becomes: the unit in which queues are bounded.
 std::int64_t row_count(const Record& record);
+std::int64_t rows_of(const std::vector<Record>& records);
 
 // One line without its end; numbers read back exactly, NaN and infinities as words.
 std::string to_json_line(const Record& record);

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view prefix = "spill-";
+constexpr std::string_view prefix = "spill-", words_prefix = "words-";  // taken in in this order
 constexpr std::string_view suffix = ".jsonl";
 
 constexpr std::size_t block_bytes = 1 << 16;
@@ -62,7 +62,8 @@ std::vector<fs::path> spill_files(const fs::path& folder) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(folder, ec)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(suffix)) files.push_back(entry.path());
+    if ((name.starts_with(prefix) || name.starts_with(words_prefix)) && name.ends_with(suffix))
+      files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -81,7 +82,7 @@ Status SpillFile::create() {
     // The time keeps apart processes of the same number, on other computers or after a restart.
     const auto stamp = std::chrono::steady_clock::now().time_since_epoch().count() ^
                        std::chrono::system_clock::now().time_since_epoch().count();
-    path_ = folder_ / fmt::format("{}{}-{:x}{}", prefix, getpid(), stamp, suffix);
+    path_ = folder_ / fmt::format("{}{}-{:x}{}", use_ == Use::rows ? prefix : words_prefix, getpid(), stamp, suffix);
     fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
     if (fd_ < 0) return tl::unexpected<Error>(file_error("cannot create", path_, errno));
     // Somebody who opens the store may have taken the file away before the lock was on it.
@@ -90,6 +91,15 @@ Status SpillFile::create() {
     close(fd_);
   }
   bytes_ = 0;
+  return {};
+}
+
+Status SpillFile::reserve(std::int64_t bytes) {
+  if (fd_ < 0) {
+    if (auto made = create(); !made) return made;
+  }
+  if (fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes) != 0)
+    return tl::unexpected<Error>(file_error("cannot reserve room for", path_, errno));
   return {};
 }
 

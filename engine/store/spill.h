@@ -17,14 +17,18 @@ namespace stacklab::store {
 // This process's own file; made when first needed.
 class SpillFile {
  public:
-  explicit SpillFile(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  enum class Use { rows, words };  // words: what happened and how it ended, on a disk that has room for nothing else
+  explicit SpillFile(std::filesystem::path folder, Use use = Use::rows) : folder_(std::move(folder)), use_(use) {}
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
   // All of them are on disk, or none and an error.
   Status append(std::span<const Record> records);
+  // Makes the file with so much room of its own, to be filled later whatever the disk has left.
+  Status reserve(std::int64_t bytes);
   bool empty() const { return bytes_ == 0; }
+  std::int64_t bytes() const { return bytes_; }
   const std::filesystem::path& path() const { return path_; }
   // Calls visit for every record in order.
   Status read(const std::function<void(const Record&)>& visit) const;
@@ -35,6 +39,7 @@ class SpillFile {
   Status create();
 
   std::filesystem::path folder_, path_;
+  Use use_;
   int fd_ = -1;
   std::int64_t bytes_ = 0;
 };

@@ -7,6 +7,7 @@
 
 #include "engine/base/atomic_file.h"
 #include "engine/base/clock.h"
+#include "engine/base/held_folder.h"
 #include "engine/base/log.h"
 #include "engine/store/claims.h"
 #include "engine/store/database.h"
@@ -74,7 +75,7 @@ class Sink final : public RunSink {
 class SqliteStore final : public Store {
  public:
   SqliteStore(const fs::path& workspace, std::unique_ptr<SQLite::Database> db, const StoreOptions& options)
-      : workspace_(workspace), writer_(workspace, std::move(db), options) {
+      : workspace_(workspace), folder_(workspace), writer_(workspace, std::move(db), options) {
     if (::stat(store::database_file(workspace_).c_str(), &place_) != 0) place_ = {};
   }
 
@@ -123,7 +124,7 @@ class SqliteStore final : public Store {
   Status end(const Claim& claim, const Completion& c) override {
     const auto& from = claim.hold->attachment;
     writer_.push(from, store::EndRecord{c.state, c.cause, unix_seconds(), c.step, c.tokens, c.seconds, c.parameters,
-                                        c.plan_bytes, c.peak_bytes, c.tokens_per_second});
+                                        c.plan_bytes, c.peak_bytes, c.tokens_per_second, c.queue_options});
     const Status stored = writer_.flush();
     writer_.detach(from);
     return stored;
@@ -161,7 +162,7 @@ class SqliteStore final : public Store {
   }
   void queue_add_later(const QueueEntry& entry, std::function<void(std::int64_t id)> done) override {
     writer_.post([entry, done = std::move(done)](SQLite::Database& db) {
-      done(store::add_to_queue(db, entry, store::this_owner(), unix_seconds()));
+      if (const auto id = store::add_to_queue(db, entry, store::this_owner(), unix_seconds())) done(*id);
     });
   }
   Status queue_move(std::int64_t entry, std::int64_t place) override {
@@ -183,7 +184,8 @@ class SqliteStore final : public Store {
     const fs::path file = store::database_file(workspace_);
     if (::stat(file.c_str(), &now) == 0 && now.st_dev == place_.st_dev && now.st_ino == place_.st_ino) return {};
     return failed(
-        fmt::format("the workspace {} was moved, deleted or replaced while it is in use", workspace_.string()),
+        fmt::format("the workspace {} {} while it is in use", workspace_.string(),
+                    folder_.in_place() ? "lost its store, which was moved, deleted or replaced," : folder_.fate()),
         "bring it back to its place");
   }
 
@@ -206,6 +208,7 @@ class SqliteStore final : public Store {
   }
 
   const fs::path workspace_;
+  const HeldFolder folder_;
   struct stat place_ {};  // of the data base's file
   Writer writer_;
 };

@@ -16,6 +16,10 @@
 
 namespace stacklab {
 
+// What a process that trains needs of the disk beside its rows: the WAL at its usual largest, and the room for its last
+// words.
+inline constexpr std::int64_t store_room = (4 << 20) + (1 << 20);
+
 struct StoreOptions {
   std::chrono::milliseconds commit_interval{200};  // rows wait at most this long for company
   std::int64_t commit_rows = 1000;                 // and are committed at once when there are so many
@@ -54,6 +58,7 @@ struct ClaimRequest {
   std::string tokenizer = {};
   bool detached = false;  // this process belongs to no terminal or window
   RunBudget budget = {};
+  std::int64_t queue_entry = 0;  // that is begun with it
 };
 
 // The right to train a run, held until end().
@@ -77,6 +82,7 @@ struct Completion {
   double seconds = 0;
   std::int64_t parameters = 0, plan_bytes = 0, peak_bytes = 0;
   double tokens_per_second = 0;
+  std::string queue_options = {};  // of a paused run that waits at the head of the queue: QueueEntry::options_json
 };
 
 // Pause and stop both finish the step, write a checkpoint and leave the run paused, to be resumed. A stopped run has
@@ -140,7 +146,8 @@ class Store {
   virtual Status purge(const RunId& run) = 0;  // one that is deleted
 
   // The queue. These wait for the store, too. ours: this process will start the entry in its turn; else it waits for a
-  // person.
+  // person. A run is in it once. While it is trained its entry is kept out of sight, and leaves with end(): should the
+  // process die, it waits again.
   virtual Result<std::int64_t> queue_add(const QueueEntry& entry, bool ours) = 0;
   // Ours; queues and returns. done gets the number on a thread of the store, unless it cannot be written.
   virtual void queue_add_later(const QueueEntry& entry, std::function<void(std::int64_t id)> done) = 0;

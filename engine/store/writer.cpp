@@ -21,12 +21,6 @@ constexpr std::chrono::milliseconds longest_retry_interval{5000};
 constexpr std::chrono::seconds stall_grace{2};
 constexpr int checkpoint_timeout_ms = 200;
 
-std::int64_t rows_of(const std::vector<Record>& records) {
-  std::int64_t rows = 0;
-  for (const auto& record : records) rows += row_count(record);
-  return rows;
-}
-
 }  // namespace
 
 Writer::Writer(std::filesystem::path workspace, std::unique_ptr<SQLite::Database> db, const StoreOptions& options)
@@ -35,6 +29,7 @@ Writer::Writer(std::filesystem::path workspace, std::unique_ptr<SQLite::Database
       db_(std::move(db)),
       applier_(std::make_unique<Applier>(*db_)),
       spill_(workspace_ / "runs"),
+      words_(workspace_ / "runs", SpillFile::Use::words),
       thread_([this] { loop(); }) {}
 
 Writer::~Writer() {
@@ -57,7 +52,11 @@ void Writer::push(const std::shared_ptr<Attachment>& from, RecordBody body, bool
     if (step) from->last_step = step->step;
     // Steps are many and may go when memory runs out; what happened and how it ended is little and stays.
     if (step && held_rows_ + rows > options_.held_rows_limit) {
-      if (from->lost_rows == 0) from->first_lost_step = step->step;
+      if (from->lost_rows == 0) {
+        from->first_lost_step = step->step;
+        log_error("rows of step {} and later are lost: too many wait{}{}", step->step,
+                  health_.problem.empty() ? "" : ": ", health_.problem);
+      }
       from->last_lost_step = step->step;
       from->lost_rows += rows;
       health_.lost_rows += rows;
@@ -133,6 +132,7 @@ void Writer::attach(const std::shared_ptr<Attachment>& attachment) {
 void Writer::detach(const std::shared_ptr<Attachment>& attachment) {
   std::lock_guard lock(mutex_);
   std::erase(attached_, attachment);
+  if (attachment->lost_rows > 0) departed_.push_back(attachment);
 }
 
 Status Writer::call(const std::function<Status(SQLite::Database&)>& task) {
@@ -266,7 +266,7 @@ void Writer::loop() {
       std::this_thread::sleep_for(retry_interval);
     }
   }
-  if (!pending_.empty()) log_error("{} rows of metrics and events are lost: {}", rows_of(pending_), health().problem);
+  if (!pending_.empty()) tell_what_is_lost();
 }
 
 // Waits for work and does it. True when the store is closing and everything is done that can be.
@@ -282,6 +282,7 @@ bool Writer::turn() {
   bool lost = false;
   {
     std::lock_guard lock(mutex_);
+    lost = !departed_.empty();
     for (const auto& a : attached) lost |= a->lost_rows > 0;
   }
   if (!pending_.empty() || !pulses_.empty() || !spill_.empty() || lost) {
@@ -293,6 +294,7 @@ bool Writer::turn() {
     if (settle) spill_pending(attached);
     put_pulses_back();
   }
+  keep_room(attached);
   poll_requests(attached);
   for (auto& task : tasks) task.run(*db_);
   attempt_again();
@@ -328,9 +330,16 @@ void Writer::commit(const Attachments& attached, bool drain) {
       spill_.discard();
       pending_.clear();
       pulses_.clear();
+      words_kept_ = 0;
+      no_room_told_ = false;
+      if (!words_.empty()) {
+        words_.discard();
+        room_kept_ = false;
+      }
       std::lock_guard lock(mutex_);
       held_rows_ -= rows;
       for (const auto& [a, rows_lost] : reported) a->lost_rows -= rows_lost;
+      std::erase_if(departed_, [](const auto& a) { return a->lost_rows == 0; });
       health_.lost_rows += unplaced;
       health_.spilled_rows = 0;
       last_commit_ = Clock::now();
@@ -375,43 +384,6 @@ void Writer::unavailable(const Error& error) {
   health_.problem = problem_ = error.message();
 }
 
-// Says once, among the rows that go there, that they do.
-void Writer::note_spill(const Attachments& attached) {
-  std::lock_guard lock(mutex_);
-  std::vector<Record> alerts;
-  for (const auto& a : attached)
-    alerts.push_back({a->key, EventRecord{a->next_sequence++,
-                                          a->last_step,
-                                          unix_seconds(),
-                                          RunEvent::Kind::store,
-                                          fmt::format("The store cannot be written: {}. Training goes on; rows wait in "
-                                                      "a file beside it",
-                                                      problem_),
-                                          RunEvent::Severity::warning,
-                                          {}}});
-  held_rows_ += std::ssize(alerts);
-  // Before what may be the end of the run.
-  pending_.insert(pending_.begin(), std::make_move_iterator(alerts.begin()), std::make_move_iterator(alerts.end()));
-}
-
-void Writer::spill_pending(const Attachments& attached) {
-  if (pending_.empty()) return;
-  const bool first = out_of_patience() && !spill_told_;
-  if (first) note_spill(attached);
-  spill_told_ |= first;
-  const std::int64_t rows = rows_of(pending_);
-  if (const auto spilled = spill_.append(pending_); !spilled) {
-    std::lock_guard lock(mutex_);
-    health_.problem = fmt::format("{}; and {}", problem_, spilled.error().message());
-    return;
-  }
-  if (first) log_warning("rows go to {} until the store can be written", spill_.path().string());
-  pending_.clear();
-  std::lock_guard lock(mutex_);
-  held_rows_ -= rows;
-  health_.spilled_rows += rows;
-}
-
 void Writer::write_pulses() {
   for (const auto& pulse : pulses_) {
     const auto& from = *pulse.from;
@@ -454,28 +426,6 @@ void Writer::put_pulses_back() {
     pulse.from->stopping |= pulse.stopping;
   }
   pulses_.clear();
-}
-
-Writer::LostRows Writer::report_lost(const Attachments& attached) {
-  LostRows reported;
-  for (const auto& a : attached) {
-    EventRecord event;
-    {
-      std::lock_guard lock(mutex_);
-      if (a->lost_rows == 0) continue;
-      reported.emplace_back(a, a->lost_rows);
-      event = {a->next_sequence++,
-               a->last_lost_step,
-               unix_seconds(),
-               RunEvent::Kind::store,
-               fmt::format("{} rows of steps {} to {} are lost: {}", a->lost_rows, a->first_lost_step,
-                           a->last_lost_step, health_.problem),
-               RunEvent::Severity::critical,
-               static_cast<double>(a->lost_rows)};
-    }
-    applier_->apply({a->key, event});
-  }
-  return reported;
 }
 
 void Writer::poll_requests(const Attachments& attached) {

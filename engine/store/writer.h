@@ -99,6 +99,10 @@ class Writer {
   void attempt(std::function<void(SQLite::Database&)> task);
   void attempt_again();
   void note_spill(const Attachments& attached);
+  void note_no_room(const Attachments& attached, const Error& error);
+  void keep_words();
+  void keep_room(const Attachments& attached);
+  void tell_what_is_lost();
   void limit_wal();
 
   const std::filesystem::path workspace_;
@@ -108,6 +112,9 @@ class Writer {
   std::unique_ptr<SQLite::Database> db_;
   std::unique_ptr<Applier> applier_;
   SpillFile spill_;
+  SpillFile words_;             // room kept for what happened and how it ended
+  std::size_t words_kept_ = 0;  // of pending_: records whose words are in it
+  bool room_kept_ = false, no_room_told_ = false;
   std::vector<Record> pending_;
   struct TakenPulse {
     std::shared_ptr<Attachment> from;
@@ -127,7 +134,7 @@ class Writer {
   std::condition_variable wake_;
   std::vector<Record> queue_;
   std::vector<Task> tasks_;
-  Attachments attached_;
+  Attachments attached_, departed_;          // departed: ended, with lost rows that are not told yet
   std::optional<Clock::time_point> oldest_;  // of what waits in the queue
   std::int64_t queued_rows_ = 0;
   std::int64_t held_rows_ = 0;  // queued and pending

@@ -9,6 +9,7 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/clock.h"
 #include "engine/base/environment.h"
+#include "engine/base/held_folder.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_team.h"
@@ -33,7 +34,12 @@ std::string number_text(double v) { return std::isnan(v) ? "nan" : fmt::format("
 class Trainer {
  public:
   Trainer(const TrainRequest& request, const Dataset& data, RunSink& sink, std::stop_token stop)
-      : request_(request), config_(request.config), data_(data), sink_(sink), stop_(std::move(stop)) {}
+      : request_(request),
+        config_(request.config),
+        data_(data),
+        sink_(sink),
+        stop_(std::move(stop)),
+        folder_(request.run_dir) {}
 
   Result<TrainResult> run() {
     if (Status s = prepare(); !s) return tl::unexpected(s.error());
@@ -207,15 +213,18 @@ class Trainer {
     const bool due = config_.run.checkpoint_every > 0 && update % config_.run.checkpoint_every == 0;
     const bool asked = request_.checkpoint_now && request_.checkpoint_now->exchange(false);
     const bool again = save_again_at_ && steady_seconds() >= *save_again_at_;
-    if ((due || milestone || asked || again) && update < total_) save_or_try_again(asked);
+    if ((due || milestone || asked || again) && update < total_) return save_or_try_again(asked);
     return {};
   }
 
-  // A disk that is full now may have room later: training goes on, the older checkpoint stays.
-  void save_or_try_again(bool asked) {
+  // A disk that is full now may have room later: training goes on, the older checkpoint stays. A folder that is gone
+  // hardly comes back: nobody is to train for days what cannot be saved.
+  Status save_or_try_again(bool asked) {
     if (Status s = save(); s) {
       if (save_again_at_) sink_.resolved(RunEvent::Kind::checkpoint, state_.step);
       save_again_at_.reset();
+    } else if (!folder_.in_place()) {
+      return s;
     } else {
       const std::string text = "No checkpoint: " + s.error().message();
       if (!save_again_at_ || asked) {
@@ -224,6 +233,7 @@ class Trainer {
       }
       save_again_at_ = steady_seconds() + save_again_after;
     }
+    return {};
   }
 
   Status watch(const StepResult& r) {
@@ -317,15 +327,22 @@ class Trainer {
                    {{metric::val_loss, state_.val_loss}, {metric::val_bpb, val_bpb_}}});
   }
 
+  Status gone() const {
+    return failed(
+        fmt::format("the run's folder {} {}: step {} cannot be saved, {}", request_.run_dir.string(), folder_.fate(),
+                    state_.step,
+                    saved_at_ > 0 ? fmt::format("the last checkpoint is of step {}", saved_at_) : "nor was any other"),
+        "bring the workspace back to its place, or name its new one with --workspace, and resume the run");
+  }
+
   Status save() {
     beat(60);
     sink_.settle();
     // Nothing is made anew in the place of a workspace that was moved.
-    std::error_code ec;
-    if (!std::filesystem::is_directory(request_.run_dir, ec))
-      return failed(fmt::format("the run's folder {} is gone", request_.run_dir.string()),
-                    "bring the workspace back to its place");
-    if (Status s = save_checkpoint(request_.run_dir, config_, provenance_, *step_, state_); !s) return s;
+    if (!folder_.in_place()) return gone();
+    // It may go at any instant.
+    if (Status s = save_checkpoint(request_.run_dir, config_, provenance_, *step_, state_); !s)
+      return folder_.in_place() ? s : gone();
     saved_at_ = state_.step;
     prune_checkpoints(request_.run_dir, config_.run.keep_last, milestones_);
     sink_.event({RunEvent::Kind::checkpoint, state_.step, fmt::format("Checkpoint of step {}", state_.step)});
@@ -372,6 +389,7 @@ class Trainer {
   const Dataset& data_;
   RunSink& sink_;
   std::stop_token stop_;
+  const HeldFolder folder_;
 
   std::optional<BatchLoader> loader_, validation_;
   std::optional<StepTracer> tracer_;

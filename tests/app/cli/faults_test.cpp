@@ -125,13 +125,35 @@ TEST(Faults, AWorkspaceThatIsMovedWhileItIsTrainedInIsNoticed) {
   fs::create_directories(place + "/data");
   fs::copy(workspace / "data/sample", place + "/data/sample", fs::copy_options::recursive);
   Child child({"train", workspace.config(), "--workspace", place}, workspace.path());
-  while (stacklab({"runs", "show", "small", "--workspace", place, "--json"}).code != 0) std::this_thread::yield();
+  while (stacklab({"runs", "list", "--filter", "step > 8", "--workspace", place, "--json"}).out.find("small") ==
+         std::string::npos)
+    std::this_thread::yield();
   fs::rename(place, there);
-  EXPECT_TRUE(child.says("was moved, deleted or replaced"));
-  child.send(SIGTERM);
-  EXPECT_EQ(child.wait(), 1) << "its last checkpoint has no place";
+  // It ends by itself: what it trains from here on could never be saved.
+  EXPECT_EQ(child.wait(), 1) << child.err();
+  EXPECT_NE(child.err().find("was moved to " + fs::canonical(there).string()), std::string::npos) << child.err();
   EXPECT_FALSE(fs::exists(place)) << "nothing is made anew";
-  EXPECT_EQ(stacklab({"train", workspace.config(), "--workspace", there, "--resume", "--max-steps", "4"}).code, 0);
+  const Json run = stacklab({"runs", "show", "small", "--workspace", there, "--json"}).json();
+  EXPECT_EQ(run["state"], "failed");
+  EXPECT_NE(run["cause"].get<std::string>().find("was moved to"), std::string::npos) << run["cause"];
+  const std::string further = std::to_string(run["step"].get<std::int64_t>() + 4);
+  EXPECT_EQ(stacklab({"train", workspace.config(), "--workspace", there, "--resume", "--max-steps", further}).code, 0);
+}
+
+TEST(Faults, ARunWhoseFolderIsDeletedEndsAndSaysSo) {
+  const Workspace workspace;
+  workspace.write_config(1000000);
+  Child child(workspace.words({"train", workspace.config()}), workspace.path());
+  while (workspace({"runs", "list", "--filter", "step > 8", "--json"}).out.find("small") == std::string::npos)
+    std::this_thread::yield();
+  const std::string folder = workspace({"runs", "show", "small", "--json"}).json()["folder"];
+  // A checkpoint may come into it meanwhile.
+  for (std::error_code ec; fs::exists(workspace / folder);) fs::remove_all(workspace / folder, ec);
+  EXPECT_EQ(child.wait(), 1) << child.err();
+  EXPECT_NE(child.err().find(folder + " was deleted"), std::string::npos) << child.err();
+  const Json run = workspace({"runs", "show", "small", "--json"}).json();
+  EXPECT_EQ(run["state"], "failed");
+  EXPECT_NE(run["cause"].get<std::string>().find("was deleted"), std::string::npos);
 }
 
 TEST(Faults, ALocaleWithCommasChangesNothing) {

@@ -59,6 +59,55 @@ TEST(Steer, ADetachedRunIsSteeredThroughTheStore) {
 }
 
 // Text that is taken in on the way gives the run another id than its config has.
+TEST(Steer, AKilledQueueLosesNoneOfItsRuns) {
+  const Workspace workspace;
+  workspace.write_config(forever);
+  ASSERT_EQ(workspace({"queue", "add", workspace.config()}).code, 0);
+  EXPECT_EQ(workspace({"queue", "add", workspace.config()}).code, 3) << "twice is once too often";
+  ASSERT_EQ(workspace({"queue", "add", workspace.config(), "--set", "train.tokens=1280", "--set", "name=other"}).code,
+            0);
+  {
+    Child child(workspace.words({"queue", "run"}), workspace.path());
+    until([&] { return run_of(workspace, "small")["step"].is_number() && run_of(workspace, "small")["step"] > 4; });
+    EXPECT_EQ(workspace({"queue", "list", "--json"}).json()["queue"].size(), 1u) << "what is trained waits no more";
+    child.send(SIGKILL);
+    child.wait();
+  }
+  const Json queue = workspace({"queue", "list", "--json"}).json()["queue"];
+  ASSERT_EQ(queue.size(), 2u) << queue;
+  EXPECT_EQ(queue[0]["name"], "small");
+  EXPECT_EQ(queue[0]["process"], 0);
+  EXPECT_EQ(run_of(workspace, "small")["state"], "lost") << "nothing begins by itself";
+  {
+    const auto before = run_of(workspace, "small")["step"].get<std::int64_t>();
+    Child child(workspace.words({"queue", "run"}), workspace.path());
+    until([&] { return run_of(workspace, "small")["step"] > before + 4; });
+    EXPECT_EQ(workspace({"pause", "small", "--wait"}).code, 0);
+    EXPECT_EQ(child.wait(), 130);
+  }
+  EXPECT_EQ(workspace({"queue", "list", "--json"}).json()["queue"].size(), 2u);
+  EXPECT_EQ(workspace({"stop", "small"}).code, 0);
+  const Answer rest = workspace({"queue", "run", "--json"});
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  ASSERT_EQ(rest.json()["jobs"].size(), 1u) << "a paused run that is stopped waits no more";
+  EXPECT_EQ(rest.json()["jobs"][0]["name"], "other");
+}
+
+TEST(Steer, AnEntryThatFailsKeepsNoOtherFromItsTurn) {
+  const Workspace workspace;
+  ASSERT_EQ(workspace({"queue", "add", workspace.config(), "--set", "data.corpus=nowhere", "--set", "name=bad"}).code,
+            0);
+  ASSERT_EQ(workspace({"queue", "add", workspace.config()}).code, 0);
+  const Answer answer = workspace({"queue", "run", "--json"});
+  EXPECT_EQ(answer.code, 1) << "the command was right: " << answer.err;
+  ASSERT_EQ(answer.json()["jobs"].size(), 2u);
+  EXPECT_EQ(answer.json()["jobs"][0]["state"], "queued");
+  EXPECT_EQ(answer.json()["jobs"][1]["state"], "finished");
+  const Json queue = workspace({"queue", "list", "--json"}).json()["queue"];
+  ASSERT_EQ(queue.size(), 1u);
+  EXPECT_EQ(queue[0]["name"], "bad");
+}
+
 TEST(Steer, ADetachedRunOfOnesOwnTextIsFound) {
   const Workspace workspace;
   workspace.write_config(forever);
@@ -74,7 +123,9 @@ TEST(Steer, ADetachedRunOfOnesOwnTextIsFound) {
   EXPECT_EQ(json["state"], "running");
   EXPECT_EQ(json["log"], (workspace.path() / run["folder"].get<std::string>() / "output.log").string());
   EXPECT_TRUE(fs::exists(json["log"].get<std::string>()));
-  EXPECT_EQ(std::distance(fs::directory_iterator(workspace / "runs"), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::count_if(fs::directory_iterator(workspace / "runs"), fs::directory_iterator(),
+                          [](const fs::directory_entry& entry) { return entry.is_directory(); }),
+            1);
   EXPECT_EQ(workspace({"stop", "small", "--wait"}).code, 0);
 }
 

@@ -253,7 +253,7 @@ TEST_F(Failure, ADiskWithoutRoomForAllCheckpointsThatAreKeptIsRefused) {
   const std::int64_t one = checkpoint_size(config).total();
   ASSERT_EQ(checkpoints_at_once(config), 3);
   const int code = in_child([&] {
-    if (!mount_small(disk, "8m")) return skip_code;
+    if (!mount_small(disk, "16m")) return skip_code;
     auto service = must(open_job_service(disk, steps()));
     must(make_sample("sample", disk));
     const auto leave = [&](std::int64_t bytes) {
@@ -261,7 +261,7 @@ TEST_F(Failure, ADiskWithoutRoomForAllCheckpointsThatAreKeptIsRefused) {
       const auto filler = static_cast<std::size_t>(disk_free(disk) - bytes);
       put_file(disk / "filler", std::string(filler, 'x'));
     };
-    leave(2 * one + (200 << 10));
+    leave(2 * one + (200 << 10) + store_room);
     const auto refusal = run(*service, config);
     if (!refusal.error || refusal.error->kind != Error::Kind::refused) return 1;
     std::cerr << refusal.error->message() << "\n";

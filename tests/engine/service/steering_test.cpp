@@ -91,6 +91,42 @@ TEST_F(Steering, AnEntryThatIsRemovedNeverStarts) {
   EXPECT_EQ(queued(*service), Names());
 }
 
+TEST_F(Steering, AnEntryThatCannotBeginStays) {
+  auto service = open();
+  JobSteps offline = steps();
+  bool network = false;
+  offline.ensure_corpus = [&](std::string_view name, const fs::path& at, const CorpusProgress&,
+                              std::stop_token) -> Result<Corpus> {
+    return network ? make_sample(name, at) : Result<Corpus>(failed("no network"));
+  };
+  service = open(std::move(offline));
+  RunConfig config = tiny_config();
+  config.data.corpus = "elsewhere";
+  const auto entry = must(service->queue_add(config, {}));
+  const auto outcome = outcome_of(*service, *must(service->queue_start(entry)));
+  ASSERT_TRUE(outcome.error);
+  EXPECT_FALSE(outcome.begun);
+  EXPECT_EQ(queued(*service), Names{"tiny"});
+  network = true;
+  EXPECT_EQ(outcome_of(*service, *must(service->queue_start(entry))).state, RunState::finished);
+  EXPECT_EQ(queued(*service), Names());
+}
+
+TEST_F(Steering, AnEntryWhoseRunIsTrainedElsewhereStays) {
+  auto service = open();
+  const RunConfig config = tiny_config();
+  ChildProcess child({"hold", workspace().string(), config_hash(config)});
+  ASSERT_EQ(child.line(), "holding");
+  SubmitOptions options;
+  options.resume = true;
+  const auto entry = must(service->queue_add(config, options));
+  const auto outcome = outcome_of(*service, *must(service->queue_start(entry)));
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->kind, Error::Kind::refused);
+  EXPECT_EQ(queued(*service), Names{"tiny"});
+  EXPECT_EQ(must(must(service->reader())->queue()).at(0).process, 0) << "it waits for a person";
+}
+
 TEST_F(Steering, ABudgetOfTokensEndsTheRunPausedAndRefused) {
   auto service = open();
   RunConfig config = tiny_config();

@@ -2,6 +2,7 @@
 // whole process.
 #include <sys/resource.h>
 
+#include <fstream>
 #include <iostream>
 #include <thread>
 
@@ -50,6 +51,48 @@ TEST(FullDisk, RowsWaitInMemoryUntilThereIsRoom) {
     if (!mount_small(folder.path(), "1m")) return skip_code;
     return fill_and_recover(folder.path(), [&] { return resize_small(folder.path(), "64m"); });
   });
+  if (code == skip_code) GTEST_SKIP() << "a small file system cannot be mounted here";
+  EXPECT_EQ(code, 0);
+}
+
+// Nothing fits any more, and nothing ever does while the process lives: what happened and how it ended is known all the
+// same, and what is lost is said.
+int end_on_a_full_disk(const std::filesystem::path& workspace) {
+  StoreOptions options;
+  options.patience = std::chrono::milliseconds(0);
+  {
+    auto store = must(Store::open(workspace, options));
+    const auto claim = must(store->claim(test_request(1), {}));
+    const auto sink = store->sink(claim);
+    sink->metrics(test_metrics(1, 1));
+    must(store->flush());
+    std::string filler(8 << 20, 'x');
+    std::ofstream(workspace / "filler", std::ios::binary) << filler;
+    for (int step = 2; step <= 20000; ++step) sink->metrics(test_metrics(step, step));
+    sink->event({RunEvent::Kind::warning, 20000, "told on a full disk"});
+    if (store->flush()) return 1;
+    if (store->end(claim, {.state = RunState::failed, .cause = "the disk is full"})) return 2;
+  }
+  std::filesystem::remove(workspace / "filler");
+  auto reader = must(open_store_reader(workspace));
+  const RunSummary run = must(reader->run(test_id(1)));
+  std::cerr << to_string(run.state) << ": " << run.cause << "\n";
+  if (run.state != RunState::failed || run.cause != "the disk is full") return 3;
+  bool told = false, no_room = false, lost = false;
+  for (const RunEventRow& row : must(reader->events(test_id(1), 0, 1000))) {
+    std::cerr << row.event.text << "\n";
+    told |= row.event.text == "told on a full disk";
+    no_room |= row.event.text.starts_with("Neither the store nor a file beside it");
+    lost |= row.event.text.find(" 20000 are lost: ") != std::string::npos && row.resolved == 0 &&
+            row.event.severity == RunEvent::Severity::critical;
+  }
+  return !told ? 4 : !no_room ? 5 : !lost ? 6 : 0;
+}
+
+TEST(FullDisk, WhatHappenedAndHowItEndedHasRoomOfItsOwn) {
+  const TemporaryFolder folder;
+  const int code =
+      in_child([&] { return mount_small(folder.path(), "1m") ? end_on_a_full_disk(folder.path()) : skip_code; });
   if (code == skip_code) GTEST_SKIP() << "a small file system cannot be mounted here";
   EXPECT_EQ(code, 0);
 }

@@ -11,13 +11,14 @@ namespace {
 
 class Queue : public testing::Test {
  protected:
-  std::int64_t add(int n, bool ours = false) {
+  static QueueEntry entry(int n) {
     QueueEntry entry;
     entry.run = test_id(n);
     entry.name = "run " + std::to_string(n);
     entry.config_json = "{}";
-    return must(store_->queue_add(entry, ours));
+    return entry;
   }
+  std::int64_t add(int n, bool ours = false) { return must(store_->queue_add(entry(n), ours)); }
   std::vector<std::string> names() {
     std::vector<std::string> names;
     for (const QueueEntry& entry : must(must(open_store_reader(folder_.path()))->queue())) names.push_back(entry.name);
@@ -94,8 +95,52 @@ TEST_F(Queue, EntriesOfADeadProcessWaitForAPerson) {
 TEST_F(Queue, ARunThatBeginsWaitsNoMore) {
   add(1);
   add(2);
-  must(store_->claim(test_request(1), {}));
+  const Claim claim = must(store_->claim(test_request(1), {}));
   EXPECT_EQ(names(), Names{"run 2"});
+  must(store_->end(claim, {.state = RunState::paused, .cause = "stopped"}));
+  EXPECT_EQ(names(), Names{"run 2"}) << "it has begun and ended";
+  // A paused one waits at the head, with its end and not after it.
+  const Claim again = must(store_->claim(test_request(1, true), {}));
+  must(store_->end(again, {.state = RunState::paused, .cause = "paused", .queue_options = "{\"resume\":true}"}));
+  EXPECT_EQ(names(), (Names{"run 1", "run 2"}));
+}
+
+// The queue is as good as the process that works on it: what it was at when it was killed waits again, to be gone on
+// with.
+TEST_F(Queue, WhatAKilledProcessTrainedWaitsAgain) {
+  add(2);
+  const auto added = add(1);
+  ChildProcess child({"hold", folder_.path().string(), test_id(1)});
+  ASSERT_EQ(child.line(), "holding");
+  EXPECT_EQ(names(), Names{"run 2"});
+  const auto twice = store_->queue_add(entry(1), false);
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().kind, Error::Kind::refused);
+  child.send(SIGKILL);
+  child.wait();
+  EXPECT_EQ(names(), (Names{"run 2", "run 1"}));
+  const auto taken = must(store_->queue_take(added));
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->options_json, R"({"resume":true})");
+}
+
+TEST_F(Queue, WhatSomebodyQueuesMeanwhileOutlivesTheEndOfAnothersProcess) {
+  const Claim claim = must(store_->claim(test_request(1), {}));
+  add(1);
+  must(store_->end(claim, {.state = RunState::paused, .cause = "stopped"}));
+  EXPECT_EQ(names(), Names{"run 1"});
+  const Claim again = must(store_->claim(test_request(1, true), {}));
+  must(store_->end(again, {.state = RunState::finished, .cause = {}}));
+  EXPECT_EQ(names(), Names());
+}
+
+TEST_F(Queue, ARunWaitsOnce) {
+  const auto first = add(1);
+  const auto twice = store_->queue_add(entry(1), false);
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().kind, Error::Kind::refused);
+  EXPECT_NE(twice.error().message().find("entry " + std::to_string(first)), std::string::npos);
+  EXPECT_EQ(must(store_->queue_add(entry(1), true)), first) << "this process starts it";
 }
 
 }  // namespace

@@ -295,7 +295,7 @@ TEST(Spill, WithoutDatabaseAndFileMemoryIsBoundedAndTheLossIsToldAsAnEvent) {
   fs::rename(folder / "runs", folder / "runs away");
   for (int step = 1; step <= 1000; ++step) sink->metrics(test_metrics(step, step));
   EXPECT_FALSE(store->flush());
-  EXPECT_EQ(store->health().held_rows, 301) << "and the alert that they have to wait";
+  EXPECT_EQ(store->health().held_rows, 302) << "and the alerts that they have to wait, and where";
   EXPECT_EQ(store->health().lost_rows, 2700);
   child.close_input();
   EXPECT_EQ(child.wait(), 0);
@@ -304,13 +304,15 @@ TEST(Spill, WithoutDatabaseAndFileMemoryIsBoundedAndTheLossIsToldAsAnEvent) {
   auto reader = must(open_store_reader(folder.path()));
   EXPECT_EQ(must(reader->series(test_id(1), "loss", 0, 10000)).size(), 100u);
   const auto events = must(reader->events(test_id(1), 0, 10));
-  ASSERT_EQ(events.size(), 2u);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_TRUE(events[1].event.text.starts_with("Neither the store nor a file beside it")) << events[1].event.text;
+  EXPECT_EQ(events[1].event.severity, RunEvent::Severity::critical);
   EXPECT_TRUE(events[0].event.text.starts_with("The store cannot be written")) << events[0].event.text;
-  EXPECT_EQ(events[1].event.kind, RunEvent::Kind::store);
-  EXPECT_TRUE(events[1].event.text.starts_with("2700 rows of steps 101 to 1000 are lost")) << events[1].event.text;
+  EXPECT_EQ(events[2].event.kind, RunEvent::Kind::store);
+  EXPECT_TRUE(events[2].event.text.starts_with("2700 rows of steps 101 to 1000 are lost")) << events[2].event.text;
   sink->metrics(test_metrics(1001, 1));
   must(store->flush());
-  EXPECT_EQ(must(reader->events(test_id(1), 0, 10)).size(), 2u);
+  EXPECT_EQ(must(reader->events(test_id(1), 0, 10)).size(), 3u);
 }
 
 }  // namespace
