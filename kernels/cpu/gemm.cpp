@@ -87,15 +87,16 @@ constexpr std::int64_t panels_finished = 4;  // at once, while they are in cache
 constexpr int row_stride = deepest_block + 8;
 constexpr std::int64_t panel_stride = std::max<std::int64_t>(tile_rows * row_stride, column_stride* deepest_block + 16);
 
-// Panels p0 .. p1.
-void pack_a(const Operand& a, const Panels& rows, std::int64_t p0, std::int64_t p1, std::int64_t k0, std::int64_t k1,
-            float* out) {
+// Panels p0 .. p1 of A, whose whole depth is `depth`.
+void pack_a(const Operand& a, std::int64_t depth, const Panels& rows, std::int64_t p0, std::int64_t p1, std::int64_t k0,
+            std::int64_t k1, float* out) {
+  const std::int64_t whole_rows = a.ld >= 2 * lanes ? depth - 1 : 0;
   const auto pack = [&](const auto& source, std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = p0; p < p1; ++p) {
       const std::int64_t m0 = rows.begin(p), m1 = rows.begin(p + 1);
       float* to = out + (p - p0) * panel_stride;
       if (a.transposed)
-        pack_columns(source, m0, m1, begin, end, to + (begin - k0) * column_stride);
+        pack_columns(source, m0, m1, begin, end, whole_rows, to + (begin - k0) * column_stride);
       else
         pack_rows(source, m0, m1, begin, end, to, row_stride);
     }
@@ -211,7 +212,7 @@ void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64
     const std::int64_t ld_base = k == 0 ? g.ld_base : g.ldc;
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t p0 = part_begin(part), p1 = part_begin(part + 1);
-      pack_a(g.a, rows, p0, p1, k, deeper, packed);
+      pack_a(g.a, g.k, rows, p0, p1, k, deeper, packed);
       // What is packed next: more rows, or the same ones further on, or those of the task that follows.
       const std::int64_t here = b.halves * (panel1 - panel0) * (p1 - p0);
       Ahead next = part + 1 < parts ? ahead(g.a, rows.begin(p1), rows.begin(part_begin(part + 2)), k, deeper, here)

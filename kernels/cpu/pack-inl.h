@@ -122,11 +122,15 @@ HWY_INLINE void pack_columns_by(const Source& source, std::int64_t m0, std::int6
   }
 }
 
+// Rows below whole_rows may be read a vector further than their last element: another row follows.
 template <class Source>
 void pack_columns(const Source& source, std::int64_t m0, std::int64_t m1, std::int64_t k0, std::int64_t k1,
-                  float* out) {
+                  std::int64_t whole_rows, float* out) {
   const std::int64_t rows = m1 - m0;
   if (source.seam(m0) >= m1) {
+    if constexpr (column_stride == lanes)
+      for (const FloatTag d; k0 < std::min(k1, whole_rows); ++k0, out += column_stride)
+        hn::StoreU(source.load(d, k0, m0), d, out);
     if (lanes >= 8 && rows >= 8) return pack_columns_by<8>(source, m0, m1, k0, k1, out);
     if (lanes >= 4 && rows >= 4) return pack_columns_by<4>(source, m0, m1, k0, k1, out);
     if (lanes >= 2 && rows >= 2) return pack_columns_by<2>(source, m0, m1, k0, k1, out);
