@@ -81,6 +81,51 @@ TEST_F(LaunchTest, WhatIsWrongStandsAtItsFieldAndDisablesStart) {
   EXPECT_TRUE(dialog->start_button()->isEnabled());
 }
 
+TEST_F(LaunchTest, NumbersAreReadAsTheyAreWrittenHere) {
+  open(1);
+  LaunchForm* form = launch({runs_config(500), {}, {}, {}})->form();
+  const QLocale before;
+  struct Written {
+    QLocale locale;
+    const char* key;
+    QString text;
+    double number;  // 0: refused
+  };
+  const QLocale english(QLocale::English, QLocale::UnitedStates), german(QLocale::German, QLocale::Germany),
+      french(QLocale::French, QLocale::France), egyptian(QLocale::Arabic, QLocale::Egypt);
+  for (const Written& one : std::vector<Written>{{english, "optim.muon_lr", "3e-4", 3e-4},
+                                                 {german, "optim.muon_lr", "3e-4", 3e-4},
+                                                 {german, "optim.muon_lr", "0.0003", 3e-4},
+                                                 {german, "optim.muon_lr", "0,0003", 3e-4},
+                                                 {french, "optim.muon_lr", "0,0003", 3e-4},
+                                                 {egyptian, "optim.muon_lr", egyptian.toString(0.0003, 'g', 6), 3e-4},
+                                                 {english, "optim.muon_lr", "0,0003", 0},
+                                                 {english, "train.tokens", "104,857,600", 104857600},
+                                                 {german, "train.tokens", "104.857.600", 104857600},
+                                                 {french, "train.tokens", french.toString(104857600), 104857600},
+                                                 {egyptian, "train.tokens", egyptian.toString(104857600), 104857600},
+                                                 {english, "train.tokens", "10,48,576", 0},
+                                                 {german, "train.tokens", "0,5", 0}}) {
+    form->set_config(runs_config(500), runs_config(500));
+    QLocale::setDefault(one.locale);
+    form->type(one.key, one.text);
+    QLocale::setDefault(before);
+    const std::string said = one.locale.name().toStdString() + ": " + one.text.toStdString();
+    EXPECT_EQ(form->error_of(one.key).isEmpty(), one.number != 0) << said;
+    const RunConfig& config = form->config();
+    if (one.number != 0)
+      EXPECT_EQ(QLatin1String(one.key) == QLatin1String("train.tokens") ? static_cast<double>(config.train.tokens)
+                                                                        : config.optim.muon_lr,
+                one.number)
+          << said;
+    else
+      EXPECT_EQ(to_json(config), to_json(runs_config(500))) << said;
+  }
+  // A list of steps keeps its commas.
+  form->type("run.keep_milestones", "100,200");
+  EXPECT_EQ(form->config().run.keep_milestones, "100,200");
+}
+
 TEST_F(LaunchTest, FactsFollowTheConfig) {
   open(1);
   LaunchDialog* dialog = launch({runs_config(500), {}, {}, {}});

@@ -2,10 +2,13 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDialog>
+#include <QElapsedTimer>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QProcess>
 #include <QSignalSpy>
@@ -109,7 +112,16 @@ TEST_F(WindowFaults, ALockedStoreBlocksNothing) {
     window->show_page(i % 2 ? QStringLiteral("runs") : QStringLiteral("monitor"));
     QApplication::processEvents();
   }
-  ASSERT_TRUE(wait_until([&] { return failures.count() > 0; }, 60000)) << "and then says so";
+  QElapsedTimer locked;
+  locked.start();
+  int turn = 0;
+  ASSERT_TRUE(wait_until(
+      [&] {
+        if (++turn % 20 == 0) window->show_page(turn % 40 ? QStringLiteral("runs") : QStringLiteral("monitor"));
+        return failures.count() > 0 && locked.elapsed() > 30'000;
+      },
+      90'000))
+      << "and then says so";
   EXPECT_FALSE(failures.front().front().toString().isEmpty());
   EXPECT_LT(dog.worst_cpu, longest_block_ms);
   locker.exec("COMMIT");
@@ -163,7 +175,114 @@ TEST_F(WindowFaults, ATrainerThatIsKilledIsSeenAsSuch) {
   EXPECT_TRUE(wait_until([&] { return window->runs_page()->actions().resume->isEnabled(); }));
   ASSERT_TRUE(wait_until([&] { return window->notices()->unread() > 0; }));
 }
+// The run of a process of its own, ended with the test whatever comes of that.
+struct EndsProcess {
+  const std::filesystem::path& workspace;
+  ~EndsProcess() {
+    const auto reader = JobService::open_reader(workspace);
+    const auto runs = reader ? (*reader)->runs() : failed("none");
+    for (const RunSummary& run : runs ? *runs : std::vector<RunSummary>())
+      if (run.detached && is_active(run.state) && run.process > 1 && run.process != getpid())
+        ::kill(static_cast<pid_t>(run.process), SIGKILL);
+  }
+};
+
+TEST_F(WindowFaults, ADetachedRunIsStartedByItsBoxWatchedPausedAndResumed) {
+  const std::filesystem::path where = workspace();
+  const EndsProcess guard{where};
+  open(training_options(), 0);
+  RunsPage* runs = window->runs_page();
+  LaunchDialog* dialog = runs->launch({long_run(folder.path()), {}, {}, {}});
+  ASSERT_TRUE(wait_until([&] { return dialog->plan() != nullptr; }));
+  QCheckBox* box = dialog->detached_box();
+  QTest::mouseClick(box, Qt::LeftButton, {}, QPoint(box->height() / 2, box->height() / 2));
+  ASSERT_TRUE(box->isChecked());
+  QTest::mouseClick(dialog->start_button(), Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return !stored().empty() && stored()[0].step >= 3; }, 120000));
+  EXPECT_TRUE(stored()[0].detached);
+  EXPECT_NE(stored()[0].process, getpid());
+  ASSERT_TRUE(wait_until([&] { return shown_state(0) == QLatin1String("running"); }));
+  const RunListModel* list = window->monitor()->runs();
+  ASSERT_TRUE(wait_until([&] { return list->rowCount() == 1 && list->run_at(0).summary.step >= 3; })) << "watched";
+  choose({0});
+  ASSERT_TRUE(wait_until([&] { return runs->actions().pause->isEnabled(); }));
+  const auto process = static_cast<pid_t>(stored()[0].process);
+  runs->actions().pause->trigger();
+  ASSERT_TRUE(wait_until([&] { return state_of(0) == RunState::paused; }, 60000));
+  ASSERT_TRUE(wait_until([&] { return ::kill(process, 0) != 0; }, 60000)) << "its process has ended";
+  const std::int64_t at = stored()[0].step;
+  ASSERT_TRUE(wait_until([&] { return runs->actions().resume->isEnabled(); }));
+  runs->actions().resume->trigger();
+  ASSERT_TRUE(wait_until([&] { return state_of(0) == RunState::running && stored()[0].step > at; }, 120000));
+  QSignalSpy finished(window.get(), &MainWindow::finished);
+  window->close_without_asking();
+  ASSERT_TRUE(wait_until([&] { return finished.count() == 1; }, 60000));
+  // Nothing of how it was started is left.
+  for (const auto& entry : std::filesystem::directory_iterator(workspace() / "runs"))
+    EXPECT_EQ(entry.path().filename().string(), stored()[0].folder);
+}
+
+TEST_F(WindowFaults, ADetachedRunOutlivesTheWindowThatStartedIt) {
+  const std::filesystem::path where = workspace();
+  const EndsProcess guard{where};
+  open(training_options(), 0);
+  LaunchDialog* dialog = window->runs_page()->launch({long_run(folder.path()), {}, {}, {}});
+  dialog->detached_box()->setChecked(true);
+  QTest::mouseClick(dialog->start_button(), Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return !stored().empty() && stored()[0].step >= 3; }, 120000));
+  QSignalSpy finished(window.get(), &MainWindow::finished);
+  window->close();  // asks nothing: nothing of the window's own runs
+  ASSERT_TRUE(wait_until([&] { return finished.count() == 1; }, 60000));
+  const std::int64_t at = stored()[0].step;
+  ASSERT_TRUE(wait_until([&] { return stored()[0].step > at + 2; }, 60000)) << "it trains on";
+  // The next window watches it, and stops it.
+  open(training_options(), 0);
+  ASSERT_TRUE(wait_until([&] { return shown_state(0) == QLatin1String("running"); }));
+  choose({0});
+  ASSERT_TRUE(wait_until([&] { return window->runs_page()->actions().stop->isEnabled(); }));
+  window->runs_page()->actions().stop->trigger();
+  ASSERT_TRUE(wait_until([&] { return state_of(0) == RunState::paused; }, 60000));
+}
+
 #endif
+
+TEST_F(WindowFaults, AWindowThatIsClosedWithARealRunSavesIt) {
+  // At once, when it has claimed its run, and in the middle of it.
+  for (const int instant : {0, 1, 2}) {
+    open(training_options(), 0);
+    RunConfig config = long_run(folder.path());
+    config.train.seed = 100 + instant;
+    window->link()->submit(config, {});
+    const auto of = [&]() -> std::optional<RunSummary> {
+      for (const RunSummary& run : stored())  // the text that is taken in gives it another id
+        if (const auto its = parse_config(run.config_json, run.id); its && its->train.seed == config.train.seed)
+          return run;
+      return std::nullopt;
+    };
+    if (instant > 0) {
+      ASSERT_TRUE(wait_until([&] { return of() && (instant == 1 || of()->step >= 3); }, 120000));
+    }
+    QSignalSpy finished(window.get(), &MainWindow::finished);
+    window->close();
+    window->close();  // twice is as once
+    if (auto* question = window->findChild<QMessageBox*>(QStringLiteral("closeQuestion"))) {
+      for (QAbstractButton* button : question->buttons())
+        if (question->buttonRole(button) == QMessageBox::AcceptRole) QTest::mouseClick(button, Qt::LeftButton);
+    } else {
+      EXPECT_EQ(instant, 0) << "a run in flight is asked for";
+    }
+    ASSERT_TRUE(wait_until([&] { return finished.count() == 1; }, 60000)) << instant;
+    window.reset();
+    if (const auto run = of()) {
+      EXPECT_EQ(run->state, RunState::paused) << instant << " " << run->cause;
+      if (run->step > 0) {
+        EXPECT_EQ(checkpoint_steps(workspace(), run->folder).back(), run->step) << instant;
+      }
+    } else {
+      EXPECT_EQ(instant, 0);
+    }
+  }
+}
 
 TEST_F(WindowFaults, DialogsAreHeardAndReachedWithoutAMouse) {
   put_file(folder / "story.txt", "Once upon a time.");

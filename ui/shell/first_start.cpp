@@ -122,8 +122,10 @@ QPushButton* FirstStart::add_link(const QString& icon_name, const QString& title
   words->setSpacing(1);
   auto* first = make_label(title, TextRole::body, Token::accent, false, button);
   auto* second = make_label(help, TextRole::secondary, Token::text2, false, button);
-  words->addWidget(first);
-  words->addWidget(second);
+  for (TextLabel* line : {first, second}) {
+    line->set_elided(true);
+    words->addWidget(line);
+  }
   auto* arrow = make_label(QStringLiteral("›"), TextRole::title, Token::text3, false, button);
   row->addWidget(picture);
   row->addLayout(words, 1);
@@ -136,7 +138,7 @@ QPushButton* FirstStart::add_link(const QString& icon_name, const QString& title
     const int lines =
         QFontMetrics(look().font(TextRole::body)).height() + QFontMetrics(look().font(TextRole::secondary)).height();
     // The sheet's own minimum would take the place of one that is set.
-    button->setStyleSheet(QStringLiteral("QPushButton{min-height:%1px;max-height:%1px;}").arg(lines + 16));
+    button->setStyleSheet(QStringLiteral("QPushButton{min-height:%1px;max-height:%1px;}").arg(lines + 20));
   };
   restyle();
   connect(&look(), &Look::changed, button, restyle);

@@ -34,6 +34,7 @@ class IconLabel : public QWidget {
     connect(&look(), &Look::changed, this, restyle);
     hide();
   }
+  void let_shrink() { label_->set_shrinking(); }
   void set_color(Token color) { label_->set_color(color); }
   void set(const QString& value, const QString& tip) {
     label_->set_full_text(value);
@@ -58,6 +59,7 @@ StatusStrip::StatusStrip(const QString& workspace, const QString& workspace_path
     return l;
   };
   device_ = new IconLabel(QStringLiteral("cpu"), this);
+  device_->let_shrink();
   memory_ = new IconLabel(QStringLiteral("memory"), this);
   disk_ = new IconLabel(QStringLiteral("drive-harddisk"), this);
   pill_ = new StatePill(this);

@@ -14,10 +14,12 @@ class FactGrid : public QWidget {
  public:
   explicit FactGrid(QWidget* parent = nullptr);
   void set(const QString& label, const QString& value, bool mono = false);  // an empty value hides the row
+  void set_swatch(const QString& label, const QColor& color);               // of a row that is there
 
  private:
   struct Row {
     TextLabel *label, *value;
+    QLabel* swatch = nullptr;
   };
   QGridLayout* grid_;
   std::map<QString, Row> rows_;

@@ -70,6 +70,7 @@ QString style_sheet(const Theme& t, const Metrics& m, int base_pixels) {
   values.append({QStringLiteral("menu_height"), length(m.menu() - 8)});
   values.append({QStringLiteral("indicator"), length(m.scaled(13))});
   values.append({QStringLiteral("indicator_radius"), length(m.scaled(13) / 2 + 1)});
+  values.append({QStringLiteral("arrow_size"), length(m.scaled(12))});
   values.append({QStringLiteral("icon_size"), length(m.scaled(16))});
   values.append({QStringLiteral("font_small"), length(base_pixels * 11 / 13.0)});
   values.append({QStringLiteral("font_secondary"), length(base_pixels * 12 / 13.0)});

@@ -93,7 +93,7 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   middle->setSpacing(0);
   sections_ = new QListWidget(this);
   sections_->setAccessibleName(tr("Sections"));
-  sections_->setFixedWidth(metrics().scaled(190));
+  sections_->setFixedWidth(side_width(190, 18));
   sections_->setFrameShape(QFrame::NoFrame);
   sections_->setStyleSheet(
       QStringLiteral(
@@ -194,8 +194,16 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   connect(anyway_, &QPushButton::clicked, this,
           [this] { form_->type(QStringLiteral("run.memory_guard"), QStringLiteral("false")); });
   form_->set_config(start.config, start.config);
-  resize(metrics().scaled(1120), metrics().scaled(740));
+  // Large text does not carry it over the edge of the window.
+  resize(QSize(metrics().scaled(1120), metrics().scaled(740))
+             .boundedTo(parent ? parent->window()->size() : QSize(1600, 1000)));
   start_->setFocus();
+}
+
+// Of what stands beside the form: with large text not more than its share of the window.
+int LaunchDialog::side_width(double at_13px, int percent) const {
+  const int window = parentWidget() ? parentWidget()->window()->width() : 1600;
+  return std::min(metrics().scaled(at_13px), window * percent / 100);
 }
 
 QWidget* LaunchDialog::build_facts() {
@@ -203,7 +211,7 @@ QWidget* LaunchDialog::build_facts() {
   scroll->setWidgetResizable(true);
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   scroll->setFocusPolicy(Qt::NoFocus);
-  scroll->setFixedWidth(metrics().scaled(316));
+  scroll->setFixedWidth(side_width(316, 26));
   auto* body = new QWidget(scroll);
   auto* outer = new QVBoxLayout(body);
   outer->setContentsMargins(0, 8, 0, 8);
@@ -360,6 +368,7 @@ void LaunchDialog::show_plan(const LaunchPlanPtr& plan) {
       if (part == name) bytes = size;
     memory_->set(part_title(name), bytes > 0 && !f.memory_error ? format_bytes(bytes) : QString());
   }
+  for (std::size_t i = 0; i < parts.size(); ++i) memory_->set_swatch(parts[i].first, MemoryBar::color(i));
   fits_->setVisible(!f.memory_error);
   fits_->set_state(f.memory_fits ? Glyph::check : Glyph::cross, f.memory_fits ? tr("fits") : tr("does not fit"),
                    f.memory_fits ? Token::good : Token::warn, f.memory_fits ? Token::good_soft : Token::warn_soft);
@@ -443,7 +452,8 @@ QString LaunchDialog::facts_text() const {
   QStringList lines{trouble_->full_text(), memory_note_->full_text(), remedy_note_->full_text(),
                     time_note_->full_text()};
   for (const FactGrid* grid : {memory_, time_, model_, disk_})
-    for (const auto* label : grid->findChildren<QLabel*>()) lines << static_cast<const TextLabel*>(label)->full_text();
+    for (const QLabel* label : grid->findChildren<QLabel*>())
+      if (const auto* words = dynamic_cast<const TextLabel*>(label)) lines << words->full_text();
   return lines.join(QLatin1Char('\n'));
 }
 

@@ -69,6 +69,7 @@ class LaunchDialog : public QDialog {
 
  private:
   QWidget* build_facts();
+  int side_width(double at_13px, int percent) const;
   void judge();
   void show_sections();
   void show_plan(const LaunchPlanPtr& plan);

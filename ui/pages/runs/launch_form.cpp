@@ -4,10 +4,12 @@
 #include <QComboBox>
 #include <QGridLayout>
 #include <QLineEdit>
+#include <QLocale>
 #include <QScrollArea>
 #include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
@@ -259,10 +261,16 @@ void LaunchForm::set_config(const RunConfig& config, const RunConfig& base) {
 }
 
 void LaunchForm::take(Row& row, const QString& value) {
-  // Separators help while reading; a config has none.
-  QString plain = value.trimmed();
-  if (!plain.isEmpty() && plain.at(0).isDigit()) plain.remove(QLatin1Char(','));
-  const Status done = set_field(config_, row.key.toStdString() + "=" + plain.toStdString());
+  const std::string key = row.key.toStdString() + "=";
+  Status done = set_field(config_, key + value.trimmed().toStdString());
+  // Numbers as this person's screen shows them, too; never another number than they read there.
+  bool whole = false, any = false;
+  const QLocale screen;
+  const qlonglong integer = done ? 0 : screen.toLongLong(value.trimmed(), &whole);
+  const double number = done || whole ? 0 : screen.toDouble(value.trimmed(), &any);
+  if (whole || (any && std::isfinite(number)))
+    if (const Status read = set_field(config_, key + (whole ? std::to_string(integer) : shortest(number))); read)
+      done = read;
   row.own_error = done ? QString() : sentence(done.error(), row.key);
   show(row);
   count();

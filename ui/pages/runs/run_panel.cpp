@@ -133,7 +133,8 @@ RunPanel::RunPanel(const RunActions& actions, QWidget* parent) : QTabWidget(pare
   against_->setColumnStretch(1, 1);
   against_->setColumnStretch(3, 1);
   column->addWidget(against_box_);
-  column->addWidget(make_line(Qt::Horizontal, body_));
+  against_line_ = make_line(Qt::Horizontal, body_);
+  column->addWidget(against_line_);
   section(tr("Notes"));
   auto* note_row = new QVBoxLayout;
   note_row->setContentsMargins(pad, 2, pad, 10);
@@ -253,6 +254,7 @@ void RunPanel::show_run(const RunRowPtr& row, const RunRowPtr& baseline, double 
     tags_->set_full_text({});
     against_title_->hide();
     against_box_->hide();
+    against_line_->hide();
     return;
   }
   const RunSummary& s = row->summary;
@@ -292,6 +294,7 @@ void RunPanel::show_run(const RunRowPtr& row, const RunRowPtr& baseline, double 
   const bool against = baseline && baseline->summary.id != s.id;
   against_title_->setVisible(against);
   against_box_->setVisible(against);
+  against_line_->setVisible(against);
   const QString against_key = against ? text(baseline->summary.id + s.id) : QString();
   if (against && against_key != shown_against_) {
     against_title_->set_full_text(tr("Against baseline %1").arg(text(baseline->summary.name)));

@@ -54,7 +54,7 @@ class RunPanel : public QTabWidget {
   MiniLoss* mini_;
   FactGrid* facts_;
   QGridLayout* against_;
-  QWidget* against_box_;
+  QWidget *against_box_, *against_line_;
   QPlainTextEdit* note_;
   QTableWidget* difference_;
   QTreeWidget* events_;

@@ -301,6 +301,12 @@ void RunsPage::show_emptiness() {
   const bool none = all_ == 0 && model_->run_count() == 0,
              unlike = all_ > 0 && model_->run_count() == 0 && source_->is_idle();
   empty_->setVisible(none || unlike);
+  // One button that is meant to be pressed, not two.
+  new_run_->setVisible(!none && !unlike);
+  if (none != is_empty_) {
+    is_empty_ = none;
+    emit dock_wanted_changed();
+  }
   view_->setVisible(!none && !unlike);
   if (none && filter_tree_.matches_all())
     empty_->set_texts(

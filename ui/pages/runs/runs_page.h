@@ -30,7 +30,7 @@ class RunsPage : public Page {
   void add_actions(ActionSet& actions) override;
   QTabWidget* dock() const override { return panel_; }
   void show_run(const RunId& run, std::optional<std::int64_t> step) override;
-  bool dock_wanted() const override { return cover_ == nullptr; }
+  bool dock_wanted() const override { return cover_ == nullptr && !is_empty_; }
   bool settled() const override;
   // Stands in place of the table until it is closed.
   void set_cover(QWidget* cover, const QString& facts);
@@ -121,7 +121,7 @@ class RunsPage : public Page {
   QSet<std::int64_t> shown_;
   RunFilter filter_tree_;
   QString sort_ = QStringLiteral("number");
-  bool descending_ = true, applying_ = false, views_loaded_ = false, mini_busy_ = false;
+  bool descending_ = true, applying_ = false, is_empty_ = false, views_loaded_ = false, mini_busy_ = false;
   QTimer keep_timer_, choice_timer_;
   std::map<RunState, std::int64_t> counts_;
   std::int64_t all_ = -1;

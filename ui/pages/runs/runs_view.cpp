@@ -200,6 +200,11 @@ RunsView::RunsView(RunTableModel* model, QWidget* parent) : QTreeView(parent), r
 
 void RunsView::restyle() {
   header()->setMinimumHeight(metrics().row());
+  // Columns keep their share of the text.
+  const int unit = metrics().scaled(100);
+  if (unit_ > 0 && unit != unit_)
+    for (int i = 0; i < header()->count(); ++i) header()->resizeSection(i, header()->sectionSize(i) * unit / unit_);
+  unit_ = unit;
   scheduleDelayedItemsLayout();
 }
 

@@ -57,7 +57,7 @@ class RunsView : public QTreeView {
   RunTableModel* runs_;
   std::vector<std::int64_t> kept_selection_;
   std::int64_t kept_current_ = -1;
-  int kept_scroll_ = 0;
+  int kept_scroll_ = 0, unit_ = 0;
 };
 
 }  // namespace stacklab::ui
