@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -51,6 +52,10 @@ void build(Level& level, const std::vector<Argument>& common) {
 
 Status fill(const Argument& argument, const std::vector<std::string>& given) {
   if (given.empty()) return {};
+  // A variable of a script that is not set: nothing has no name.
+  for (const char* thing : {"NAME", "DIR", "FILE", "F...", "CONFIG", "TOKENIZER", "INPUT", "RECIPE"})
+    if ((argument.placeholder == thing || argument.name == thing) && std::ranges::any_of(given, &std::string::empty))
+      return usage_error(fmt::format("{} is empty", argument.name));
   if (auto* const* text = std::get_if<std::string*>(&argument.target)) {
     **text = given.back();
   } else if (auto* const* list = std::get_if<std::vector<std::string>*>(&argument.target)) {

@@ -20,5 +20,7 @@ Result<Parsed> parse(const Verb& program, const std::vector<Argument>& common, c
 
 // Text of --help for the last verb of the path.
 std::string help_text(const std::vector<const Verb*>& path, const std::vector<Argument>& common);
+// The same as JSON.
+std::string help_json(const std::vector<const Verb*>& path, const std::vector<Argument>& common);
 
 }  // namespace stacklab::cli

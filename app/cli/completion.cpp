@@ -10,6 +10,7 @@
 
 #include "app/cli/common.h"
 #include "app/cli/console.h"
+#include "engine/base/json_writer.h"
 #include "engine/base/text.h"
 #include "engine/config/fields.h"
 #include "engine/service/corpora.h"
@@ -271,6 +272,11 @@ Verb shell_verb(const std::string& shell, const std::string& example, const char
           {},
           [script](Context& context) -> Status {
             context.console.print(script);
+            JsonWriter w(2);
+            w.begin_object();
+            w.member("script", std::string_view(script));
+            w.end_object();
+            context.console.print_json(w.text());
             return {};
           },
           {}};

@@ -7,6 +7,7 @@
 #include "app/cli/beside.h"
 #include "app/cli/common.h"
 #include "app/cli/console.h"
+#include "engine/base/counted.h"
 #include "engine/base/text.h"
 #include "engine/service/corpora.h"
 
@@ -70,8 +71,8 @@ Status report(Context& context, const std::string& name, const Corpus& corpus) {
   const bool has_licence = std::find(files.begin(), files.end(), "licence.txt") != files.end();
 
   context.console.print(fmt::format(
-      "{}: {}, {} documents, {}; {}\nlicence: {}{}\nSHA-256 {}\nstored in {}\n", info.name, info.title,
-      format_integer(info.documents), format_bytes(static_cast<double>(info.bytes)), info.origin, info.licence,
+      "{}: {}, {}, {}; {}\nlicence: {}{}\nSHA-256 {}\nstored in {}\n", info.name, info.title,
+      counted(info.documents, "document"), format_bytes(static_cast<double>(info.bytes)), info.origin, info.licence,
       has_licence ? "; in full: stacklab corpus licence " + name : "", info.sha256, folder.string()));
   for (const CorpusSource& source : info.sources)
     context.console.print(fmt::format("from {} {}, {}, SHA-256 {}\n", source.name, source.version,

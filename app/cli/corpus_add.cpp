@@ -6,6 +6,7 @@
 #include "app/cli/beside.h"
 #include "app/cli/common.h"
 #include "app/cli/console.h"
+#include "engine/base/counted.h"
 #include "engine/base/text.h"
 #include "engine/service/data_builds.h"
 
@@ -48,12 +49,12 @@ Status add(Context& context, const Words& words) {
     for (std::size_t i = 0; i < std::min<std::size_t>(report->left_out.size(), 5); ++i)
       some += (i ? ", " : "") + printable(report->left_out[i], 60);
     if (report->left_out.size() > 5) some += ", ...";
-    context.console.warn(fmt::format("{} files of a kind that is not known were left out: {}",
-                                     format_integer(static_cast<std::int64_t>(report->left_out.size())), some));
+    context.console.warn(fmt::format("left out, not being of a kind that is known: {}: {}",
+                                     counted(static_cast<std::int64_t>(report->left_out.size()), "file"), some));
   }
   const fs::path folder = workspace / "data" / info.name;
-  context.console.print(fmt::format("{}: {} documents, {}, from {}; licence: {}\nSHA-256 {}\nstored in {}\n", info.name,
-                                    format_integer(info.documents), format_bytes(static_cast<double>(info.bytes)),
+  context.console.print(fmt::format("{}: {}, {}, from {}; licence: {}\nSHA-256 {}\nstored in {}\n", info.name,
+                                    counted(info.documents, "document"), format_bytes(static_cast<double>(info.bytes)),
                                     info.origin, info.licence, info.sha256, folder.string()));
   JsonWriter w(2);
   w.begin_object();

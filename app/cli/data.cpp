@@ -5,6 +5,7 @@
 #include "app/cli/beside.h"
 #include "app/cli/common.h"
 #include "app/cli/console.h"
+#include "engine/base/counted.h"
 #include "engine/base/environment.h"
 #include "engine/base/text.h"
 #include "engine/service/data_builds.h"
@@ -71,12 +72,12 @@ std::string summary(const ShardManifest& manifest) {
                                                                   static_cast<double>(source.tokens))
                                       : ""});
   std::string text = table(rows, {false, true, true, true, true, true});
-  text += fmt::format("{} tokens to train on, {} held out, by the tokenizer {} ({} tokens); corpus hash {}\n",
-                      format_integer(manifest.tokens(ShardRole::train)),
+  text += fmt::format("{} to train on, {} held out, by the tokenizer {} ({}); corpus hash {}\n",
+                      counted(manifest.tokens(ShardRole::train), "token"),
                       format_integer(manifest.tokens(ShardRole::held_out)), manifest.tokenizer,
-                      format_integer(manifest.vocabulary_size), manifest.corpus_hash());
+                      counted(manifest.vocabulary_size, "token"), manifest.corpus_hash());
   for (const auto& [reason, documents] : manifest.removed)
-    text += fmt::format("{} documents left out: {}\n", format_integer(documents), reason);
+    text += fmt::format("{} left out: {}\n", counted(documents, "document"), reason);
   return text;
 }
 
@@ -104,8 +105,10 @@ Status build(Context& context, const Words& words) {
         return build_data(workspace, *recipe, words.out, *threads, shown_as("shards", show), stop);
       });
   if (!report) return tl::unexpected(report.error());
-  context.console.print(summary(report->manifest) + fmt::format("{} shards in {}, {}\n", report->manifest.shards.size(),
-                                                                words.out, format_duration(report->seconds)));
+  context.console.print(summary(report->manifest) +
+                        fmt::format("{} in {}, {}\n",
+                                    counted(static_cast<std::int64_t>(report->manifest.shards.size()), "shard"),
+                                    words.out, format_duration(report->seconds)));
   JsonWriter w(2);
   w.begin_object();
   write_counts(w, report->manifest);
@@ -154,8 +157,8 @@ Status inspect(Context& context, const Words& words) {
   w.begin_array();
   text += table(rows, {false, false, false, true, true, true, false});
   for (const ShardSample& sample : seen->samples) {
-    text += fmt::format("\n{}, {}, {} tokens: {}\n", sample.source, to_string(sample.role),
-                        format_integer(sample.tokens), printable(sample.text, 300));
+    text += fmt::format("\n{}, {}, {}: {}\n", sample.source, to_string(sample.role), counted(sample.tokens, "token"),
+                        printable(sample.text, 300));
     w.begin_object();
     w.member("source", sample.source);
     w.member("role", to_string(sample.role));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/cli/arguments.h"
+#include "engine/base/json_writer.h"
 
 namespace stacklab::cli {
 namespace {
@@ -47,6 +48,43 @@ std::string help_text(const std::vector<const Verb*>& path, const std::vector<Ar
   add_rows(text, "options of every command", everywhere);
   text += fmt::format("\nexample:\n  {}\n", verb.example);
   return text;
+}
+
+std::string help_json(const std::vector<const Verb*>& path, const std::vector<Argument>& common) {
+  const Verb& verb = *path.back();
+  JsonWriter w(2);
+  w.begin_object();
+  w.key("command");
+  w.begin_array();
+  for (const Verb* v : path) w.value(v->name);
+  w.end_array();
+  w.member("summary", verb.summary);
+  w.member("details", verb.details);
+  w.member("example", verb.example);
+  w.key("commands");
+  w.begin_array();
+  for (const Verb& below : verb.verbs) {
+    w.begin_object();
+    w.member("name", below.name);
+    w.member("summary", below.summary);
+    w.end_object();
+  }
+  w.end_array();
+  for (const auto& [key, arguments] : {std::pair("arguments", &verb.arguments), std::pair("common", &common)}) {
+    w.key(key);
+    w.begin_array();
+    for (const Argument& argument : *arguments) {
+      w.begin_object();
+      w.member("name", argument.name);
+      w.member("placeholder", argument.placeholder);
+      w.member("help", argument.help);
+      w.member("required", argument.required);
+      w.end_object();
+    }
+    w.end_array();
+  }
+  w.end_object();
+  return w.text();
 }
 
 }  // namespace stacklab::cli

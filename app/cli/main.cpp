@@ -13,6 +13,7 @@
 #include "app/cli/console.h"
 #include "app/cli/signals.h"
 #include "engine/base/environment.h"
+#include "engine/base/json_writer.h"
 
 namespace stacklab::cli {
 namespace {
@@ -36,10 +37,19 @@ Status act(const Parsed& parsed, const std::vector<Argument>& common, Context& c
     const BuildInfo& build = build_info();
     context.console.print(
         fmt::format("stacklab {} ({}, {}, {})\n", build.version, build.commit, build.compiler, build.type));
+    JsonWriter w(2);
+    w.begin_object();
+    w.member("version", build.version);
+    w.member("commit", build.commit);
+    w.member("compiler", build.compiler);
+    w.member("build", build.type);
+    w.end_object();
+    context.console.print_json(w.text());
     return {};
   }
   if (parsed.help) {
     context.console.print(help_text(parsed.path, common));
+    context.console.print_json(help_json(parsed.path, common));
     return {};
   }
   if (verb.run) return verb.run(context);
@@ -70,9 +80,10 @@ int run(const std::vector<std::string>& words) {
     }
     const Result<Parsed> parsed = parse(program, everywhere, words);
     // A wrong command line is answered in the form that it asks for, as far as can be told.
-    const bool wants_json = parsed ? common.json : std::find(words.begin(), words.end(), "--json") != words.end();
-    const bool plain = parsed && (parsed->help || parsed->version);
-    console.configure(wants_json && !plain, common.quiet);
+    // So is help, whose options are not kept.
+    const bool by_words = !parsed || parsed->help || parsed->version;
+    const bool wants_json = by_words ? std::find(words.begin(), words.end(), "--json") != words.end() : common.json;
+    console.configure(wants_json, common.quiet);
     Context context{common, console, words};
     Status done = parsed ? act(*parsed, everywhere, context) : Status(tl::unexpected(parsed.error()));
     if (done) done = console.finish();

@@ -12,6 +12,7 @@
 #include "app/cli/operations.h"
 #include "app/cli/progress.h"
 #include "app/cli/signals.h"
+#include "engine/base/counted.h"
 #include "engine/base/text.h"
 #include "engine/service/model_facts.h"
 
@@ -72,7 +73,7 @@ std::string learnt(const JobOutcome& o, const Stored& run) {
   if (const auto validation = known(o.val_loss)) text += fmt::format(", validation {}", loss_text(validation));
   if (const auto entropy = known(o.unigram_entropy); entropy && *entropy > 0)
     text += fmt::format(" (counting tokens gives {})", loss_text(entropy));
-  return text + fmt::format(", {} steps in {}, stored in {}", format_integer(o.steps), format_duration(o.seconds),
+  return text + fmt::format(", {} in {}, stored in {}", counted(o.steps, "step"), format_duration(o.seconds),
                             run.folder.string());
 }
 

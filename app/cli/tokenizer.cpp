@@ -7,6 +7,7 @@
 #include "app/cli/common.h"
 #include "app/cli/console.h"
 #include "engine/base/atomic_file.h"
+#include "engine/base/counted.h"
 #include "engine/base/environment.h"
 #include "engine/base/text.h"
 #include "engine/service/tokenizers.h"
@@ -73,10 +74,10 @@ Status train(Context& context, const TrainWords& words) {
   if (trained.forgotten > 0)
     context.console.note(fmt::format("{} rare pieces were forgotten to keep memory bounded (--max-pieces)",
                                      format_integer(trained.forgotten)));
-  context.console.print(fmt::format(
-      "{} tokens from {} of text in {} documents, {} different pieces; {:.3f} bytes a token; {}\nstored in {}\n",
-      format_integer(vocabulary), format_bytes(static_cast<double>(trained.bytes)), format_integer(report->documents),
-      format_integer(trained.pieces), trained.bytes_per_token, format_duration(report->seconds), words.out));
+  context.console.print(fmt::format("{} from {} of text in {}, {}; {:.3f} bytes a token; {}\nstored in {}\n",
+                                    counted(vocabulary, "token"), format_bytes(static_cast<double>(trained.bytes)),
+                                    counted(report->documents, "document"), counted(trained.pieces, "different piece"),
+                                    trained.bytes_per_token, format_duration(report->seconds), words.out));
   JsonWriter w(2);
   w.begin_object();
   w.member("vocab_size", vocabulary);
@@ -175,13 +176,14 @@ void show_model(Context& context, const Tokenizer& tokenizer, const std::string&
   std::string specials;
   for (const AddedToken& token : model.added)
     specials += fmt::format("\n  {:>8}  {}", token.id, printable(token.content));
-  context.console.print(fmt::format(
-      "{}: {} tokens, {} merges\nsplit: {}\nnormalised: {}\nwhole pieces before merges: {}\nlongest token: {} bytes\n"
-      "added tokens:{}\n",
-      where, format_integer(tokenizer.vocabulary_size()),
-      format_integer(static_cast<std::int64_t>(model.merges.size())),
-      split.empty() ? "of its own, cannot encode: " + printable(model.pattern, 200) : split, model.nfc ? "NFC" : "no",
-      model.ignore_merges ? "yes" : "no", longest->size(), specials.empty() ? " none" : specials));
+  context.console.print(
+      fmt::format("{}: {}, {}\nsplit: {}\nnormalised: {}\nwhole pieces before merges: {}\nlongest token: {}\n"
+                  "added tokens:{}\n",
+                  where, counted(tokenizer.vocabulary_size(), "token"),
+                  counted(static_cast<std::int64_t>(model.merges.size()), "merge"),
+                  split.empty() ? "of its own, cannot encode: " + printable(model.pattern, 200) : split,
+                  model.nfc ? "NFC" : "no", model.ignore_merges ? "yes" : "no",
+                  counted(static_cast<std::int64_t>(longest->size()), "byte"), specials.empty() ? " none" : specials));
   JsonWriter w(2);
   w.begin_object();
   w.member("vocab_size", tokenizer.vocabulary_size());

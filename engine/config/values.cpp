@@ -57,6 +57,14 @@ Field* find_field(std::span<Field> fields, std::string_view key) {
 }
 
 Error unknown_key(std::string_view key, std::span<const Field> fields) {
+  // A section itself.
+  std::string inside;
+  for (const Field& f : fields)
+    if (f.key.starts_with(fmt::format("{}.", key)) && inside.size() < 60)
+      inside += fmt::format("{}{}", inside.empty() ? "" : ", ", f.key);
+  if (!key.empty() && !inside.empty())
+    return {Error::Kind::usage, fmt::format("\"{}\" is a section, not a key", printable(key)),
+            fmt::format("name one of its keys: {}, ...", inside)};
   // A misspelt key of the right section, a key of the wrong section, then anything near.
   const std::size_t dot = key.rfind('.');
   const std::string_view section = key.substr(0, dot == std::string_view::npos ? 0 : dot + 1);

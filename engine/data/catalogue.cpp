@@ -117,10 +117,11 @@ CatalogueItem read_item(const Json& json, std::string& error) {
 fs::path corpus_folder(const fs::path& workspace, std::string_view name) { return workspace / "data" / name; }
 
 bool is_corpus_name(std::string_view name) {
-  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
-           c == '.';
-  });
+  return !name.empty() && name.front() != '.' && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
+                  c == '.';
+         });
 }
 
 fs::path catalogue_file() { return share_folder() / "resources" / "corpora.json"; }

@@ -68,7 +68,8 @@ struct CatalogueItem {
 Result<std::vector<CatalogueItem>> load_catalogue(const std::filesystem::path& file);
 std::filesystem::path catalogue_file();
 
-// Letters, digits, '-', '_' and '.', which does not come first: such a name leads nowhere else in the file system.
+// Letters, digits, '-', '_' and '.', the first neither '.' nor '-': such a name leads nowhere else in the file system,
+// and is no option.
 bool is_corpus_name(std::string_view name);
 std::filesystem::path corpus_folder(const std::filesystem::path& workspace, std::string_view name);
 

@@ -54,6 +54,11 @@ struct Manifest {
 
 Result<Manifest> read_manifest(const fs::path& dir) {
   const fs::path file = dir / manifest_file;
+  std::error_code error;
+  if (fs::is_directory(dir, error) && !fs::exists(fs::symlink_status(file, error)))
+    return failed(file.string() + ": No such file, and without it the folder is no corpus",
+                  "take files of your own in with: stacklab corpus add " + dir.string() +
+                      " --name NAME; else remove the folder, and a corpus of the catalogue is made again");
   Result<std::string> text = read_file(file, largest_manifest);
   if (!text) return tl::unexpected(text.error());
   const auto parsed = parse_json_object(*text);

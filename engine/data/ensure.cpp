@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/counted.h"
 #include "engine/base/http.h"
 #include "engine/base/text.h"
 #include "engine/data/catalogue.h"
@@ -258,8 +259,8 @@ Result<Corpus> ensure_corpus(std::string_view name, const fs::path& workspace,
   Result<Corpus> corpus = Corpus::open(dir);
   if (corpus) {
     const CorpusInfo& info = corpus->info();
-    say(info.title + ": " + format_integer(info.documents) + " documents, " +
-            format_bytes(static_cast<double>(info.bytes)) + ", " + info.licence,
+    say(info.title + ": " + counted(info.documents, "document") + ", " + format_bytes(static_cast<double>(info.bytes)) +
+            ", " + info.licence,
         info.bytes, info.bytes);
   }
   return corpus;

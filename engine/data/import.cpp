@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "engine/base/counted.h"
+#include "engine/base/missing_file.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 #include "engine/data/catalogue.h"
@@ -34,7 +36,13 @@ Status add_folder(const fs::path& folder, Inputs& inputs) {
   for (fs::recursive_directory_iterator i(folder, error), end; !error && i != end; i.increment(error)) {
     const bool hidden = i->path().filename().string().starts_with('.');
     if (hidden && i->is_directory(error)) i.disable_recursion_pending();
-    if (!hidden && i->is_regular_file(error)) found.push_back(i->path());
+    if (hidden || i->is_directory(error)) continue;
+    // A pipe, or a link that leads nowhere.
+    if (i->is_regular_file(error))
+      found.push_back(i->path());
+    else
+      inputs.left_out.push_back(i->path().lexically_relative(folder).string());
+    error.clear();
   }
   if (error)
     return failed("cannot read the folder " + folder.string() + ": " + error.message(), "check its permissions");
@@ -57,7 +65,7 @@ Result<Inputs> find_inputs(const std::vector<fs::path>& paths) {
       if (Status added = add_folder(path, inputs); !added) return tl::unexpected(added.error());
       continue;
     }
-    if (!fs::exists(path, error)) return failed("there is no file " + path.string(), "check its name");
+    if (!fs::exists(path, error)) return tl::unexpected(missing_file(path));
     inputs.files.push_back({path, path.filename().string(), kind_of_name(path).value_or(FileKind::text)});
   }
   if (inputs.files.empty())
@@ -118,7 +126,7 @@ Result<ImportReport> import_corpus(const fs::path& workspace, const ImportReques
   info.name = request.name.empty() ? import_name(request.inputs[0]) : request.name;
   if (!is_corpus_name(info.name))
     return usage_error("\"" + printable(info.name) + "\" is not the name of a corpus",
-                       "use letters, digits, '-', '_' and '.'");
+                       "use letters, digits, '-', '_' and '.', the first no sign");
   const fs::path dir = workspace / "data" / info.name;
   std::error_code error;
   if (fs::exists(fs::symlink_status(dir, error)))
@@ -148,12 +156,12 @@ Result<ImportReport> import_corpus(const fs::path& workspace, const ImportReques
     all.update(file.name + std::string(1, '\0') + digest->sha256);
     if (inputs->files.size() <= most_sources) info.sources.push_back({file.name, "", digest->sha256, digest->bytes});
   }
-  if (info.sources.empty()) info.sources = {{fmt::format("{} files", report.files), "", all.hex(), before}};
+  if (info.sources.empty()) info.sources = {{counted(report.files, "file"), "", all.hex(), before}};
   if (writer->documents() == 0)
     return failed("there is no text in " + request.inputs[0].string(), "check what it holds");
   info.title = info.name;
   info.licence = request.licence.empty() ? "not stated" : request.licence;
-  info.origin = fmt::format("{} of one's own", report.files == 1 ? "a file" : fmt::format("{} files", report.files));
+  info.origin = (report.files == 1 ? "a file" : counted(report.files, "file")) + " of one's own";
   if (Status written = writer->commit(info); !written) return tl::unexpected(written.error());
   Result<CorpusInfo> made = Corpus::describe(dir);
   if (!made) return tl::unexpected(made.error());

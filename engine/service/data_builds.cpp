@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/environment.h"
 #include "engine/base/json_writer.h"
+#include "engine/base/missing_file.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 #include "engine/base/thread_team.h"
@@ -135,7 +136,8 @@ Result<DataRecipe> recipe_of(const std::string& what, const fs::path& workspace)
   else if (is_corpus_name(what))
     source.corpus = what;
   else
-    return usage_error(fmt::format("\"{}\" is no recipe, no file and no corpus", printable(what)), "check its name");
+    return usage_error(fmt::format("\"{}\" is no recipe, no file and no corpus", printable(what)),
+                       missing_file(what).remedy);
   recipe.sources.push_back(std::move(source));
   return recipe;
 }

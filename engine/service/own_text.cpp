@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <span>
 
 #include "engine/base/environment.h"
 #include "engine/config/config_io.h"
+#include "engine/data/byte_source.h"
 #include "engine/data/import.h"
 #include "engine/service/run_data.h"
 #include "engine/service/tokenizers.h"
@@ -40,9 +41,16 @@ ReadOptions reading_of(const fs::path& text) {
   ReadOptions reading;
   if (const auto kind = kind_of_name(text); kind && *kind != FileKind::text) return reading;
   std::string start(megabyte, '\0');
-  std::ifstream file(text, std::ios::binary);
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(static_cast<std::size_t>(file.gcount()));
+  std::size_t size = 0;
+  // Unpacked. What cannot be read, whoever takes the text in will say.
+  if (const auto file = open_bytes(text)) {
+    while (size < start.size()) {
+      const Result<std::size_t> n = (*file)->read(std::span(start).subspan(size));
+      if (!n || *n == 0) break;
+      size += *n;
+    }
+  }
+  start.resize(size);
   std::int64_t paragraphs = 0;
   for (std::size_t at = start.find("\n\n"); at != std::string::npos; at = start.find("\n\n", at + 2)) ++paragraphs;
   reading.blank_lines = paragraphs >= fewest_documents;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/missing_file.h"
 #include "engine/base/thread_team.h"
 #include "engine/data/byte_source.h"
 #include "engine/data/corpus.h"
@@ -54,6 +55,7 @@ class Documents {
 
   Status open(const fs::path& path) {
     std::error_code ignored;
+    if (!fs::exists(path, ignored) && !ignored) return tl::unexpected(missing_file(path));
     if (fs::is_directory(path, ignored)) {
       if (!fs::exists(path / "manifest.json", ignored))
         return failed(fmt::format("{} is a folder without a corpus", path.string()),
@@ -186,6 +188,10 @@ Result<TokenizerReport> train_tokenizer_from(const TokenizerJob& job, const Trai
       },
       stop);
   if (!trained) return tl::unexpected(trained.error());
+  if (trained->bytes == 0)
+    return failed(fmt::format("there is no text in {}{}", job.inputs[0].string(),
+                              job.inputs.size() > 1 ? " and the other inputs" : ""),
+                  "name files with text");
   TokenizerReport report{std::move(*trained), documents.texts(), documents.documents(), 0};
   const Status written = write_tokenizer(job.folder, report.trained.model, report.texts, job.replace);
   if (!written) return tl::unexpected(written.error());

@@ -90,7 +90,7 @@ class Trainer {
       for (std::int64_t head = 0; head < config_.model.n_heads; ++head)
         max_logit_names_.push_back(metric::max_logit_of(layer, head));
     if (request_.gemm_rate > 0) sink_.fact("gemm_flops_per_second", request_.gemm_rate);
-    sink_.fact("unigram_entropy", entropy_);
+    if (std::isfinite(entropy_)) sink_.fact("unigram_entropy", entropy_);  // where something is held out
     sink_.fact("uniform_entropy", std::log(static_cast<double>(config_.model.vocab_size)));
     sink_.fact("parameters", static_cast<double>(step_->programs().model.parameters().count()));
     return {};

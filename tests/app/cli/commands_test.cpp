@@ -12,6 +12,18 @@ TEST(Commands, Version) {
   EXPECT_EQ(answer.err, "");
 }
 
+// --json is one document, whatever is asked.
+TEST(Commands, VersionHelpAndCompletionAreJsonToo) {
+  EXPECT_TRUE(stacklab({"--version", "--json"}).json()["version"].get<std::string>().starts_with("0."));
+  const Json help = stacklab({"corpus", "add", "--help", "--json"}).json();
+  EXPECT_EQ(help["command"], (std::vector<std::string>{"stacklab", "corpus", "add"}));
+  EXPECT_EQ(help["arguments"][0]["name"], "INPUT");
+  EXPECT_EQ(help["arguments"][0]["required"], true);
+  EXPECT_GT(stacklab({"--json", "--help"}).json()["commands"].size(), 10u);
+  for (const char* shell : {"bash", "zsh", "fish"})
+    EXPECT_EQ(stacklab({"completion", shell, "--json"}).json()["script"], stacklab({"completion", shell}).out) << shell;
+}
+
 TEST(Commands, HelpOfEveryLevelHasAnExample) {
   for (const std::vector<std::string>& level : std::vector<std::vector<std::string>>{{},
                                                                                      {"train"},
@@ -143,7 +155,12 @@ TEST(Corpora, ListAndGet) {
   EXPECT_EQ(asked.code, 3);
   EXPECT_NE(asked.err.find("--yes"), std::string::npos) << asked.err;
   EXPECT_TRUE(std::filesystem::exists(workspace / "data/sample"));
-  EXPECT_NE(workspace({"corpus", "remove", "sampel", "--yes"}).err.find("\"sample\""), std::string::npos);
+  for (const auto& words :
+       {std::vector<std::string>{"corpus", "remove", "sampel"}, {"corpus", "remove", "sampel", "--yes"}}) {
+    const Answer misspelt = workspace(words);
+    EXPECT_EQ(misspelt.code, 2) << misspelt.err;
+    EXPECT_NE(misspelt.err.find("\"sample\""), std::string::npos) << misspelt.err;
+  }
   EXPECT_EQ(workspace({"corpus", "remove", "sample", "--yes", "--json"}).json()["removed"], "sample");
   EXPECT_FALSE(std::filesystem::exists(workspace / "data/sample"));
 

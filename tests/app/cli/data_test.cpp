@@ -1,4 +1,6 @@
 // One's own files and token shards on the command line.
+#include <sys/stat.h>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/app/cli/cli_testing.h"
@@ -28,6 +30,46 @@ TEST(CorpusAdd, OneCommandForOnesOwnFile) {
   const Answer bad = workspace({"corpus", "add", (workspace / "bad.jsonl").string()});
   EXPECT_EQ(bad.code, 1);
   EXPECT_NE(bad.err.find("bad.jsonl, line 2"), std::string::npos) << bad.err;
+}
+
+// What is wrong is named before anything is made, and what it may have been.
+TEST(CorpusAdd, OddNamesAndOddFiles) {
+  const Workspace workspace;
+  const std::string one = (workspace / "one.txt").string();
+  put_file(one, "one");
+  ASSERT_EQ(mkfifo((workspace / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("gone", workspace / "link");
+  fs::create_directory(workspace / "data/bare");
+  put_file(workspace / "empty.txt", "");
+  const struct {
+    std::vector<std::string> words;
+    int code;
+    std::string says;
+  } cases[] = {{{"corpus", "add", one, "--name", "-x"}, 2, "-x"},
+               {{"corpus", "add", one, "--name=-x"}, 2, "\"-x\" is not the name of a corpus"},
+               {{"corpus", "add", one, "--name", "kjv/"}, 2, "\"kjv/\" is not the name of a corpus"},
+               {{"corpus", "add", one, "--name", ""}, 2, "--name is empty"},
+               {{"corpus", "get", ""}, 2, "NAME is empty"},
+               {{"corpus", "add", (workspace / "on.txt").string()}, 1, "did you mean \"" + one},
+               {{"data", "build", (workspace / "on.txt").string(), "--out", "out"}, 2, "did you mean \"" + one},
+               {{"corpus", "add", (workspace / "pipe").string()}, 1, "it is a pipe"},
+               {{"corpus", "add", (workspace / "link").string()}, 1, "is a link to gone"},
+               {{"corpus", "get", "bare"}, 1, "corpus add"},
+               {{"tokenizer", "train", "--input", (workspace / "empty.txt").string(), "--vocab", "300", "--out", "out"},
+                1,
+                "there is no text in"},
+               {{"params", workspace.config(), "--set", "model=3"},
+                2,
+                "\"model\" is a section, not a key (name one of its keys: "},
+               {{"params", workspace.config(), "--set", "optim.schedule="}, 2, "optim.schedule.kind"}};
+  for (const auto& c : cases) {
+    const Answer answer = workspace(c.words);
+    EXPECT_EQ(answer.code, c.code) << c.says << ": " << answer.err;
+    EXPECT_NE(answer.err.find(c.says), std::string::npos) << c.says << ": " << answer.err;
+  }
+  EXPECT_NE(workspace({"corpus", "add", one}).out.find("one: 1 document, 3 B, from a file"), std::string::npos);
+  const Answer two = workspace({"corpus", "add", one, "--name", "two", "--separator", "n"});
+  EXPECT_NE(two.out.find("two: 2 documents, 2 B"), std::string::npos) << two.out;
 }
 
 TEST(Data, IsBuiltAndInspected) {

@@ -1,10 +1,12 @@
 #include "engine/service/own_text.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <set>
 
 #include "engine/config/config_io.h"
+#include "engine/data/corpus.h"
 #include "tests/story.h"
 #include "tests/temporary_folder.h"
 
@@ -72,6 +74,27 @@ TEST(OwnText, IsPreparedOnceAndStopsWhenAsked) {
   ASSERT_TRUE(again);
   EXPECT_EQ(learning, 0);
   EXPECT_EQ(config_hash(*again), config_hash(*config));
+}
+
+// A packed book is cut where it is cut unpacked, not where its packed bytes happen to look like paragraphs.
+TEST(OwnText, APackedTextIsReadAsItsText) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "Paragraph " + std::to_string(i) + ",\nof two lines.\n\n";
+  put_file(folder / "book.txt", text);
+  gzFile packed = gzopen((folder / "packed.txt.gz").c_str(), "wb");
+  ASSERT_EQ(gzwrite(packed, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
+  gzclose(packed);
+  for (const char* name : {"book.txt", "packed.txt.gz"}) {
+    RunConfig wanted = own_text_config(folder / name, static_cast<std::int64_t>(text.size()), OwnTextSize::small);
+    wanted.train.seq_len = wanted.model.max_seq_len = 32;
+    wanted.train.batch_tokens = 64;
+    const auto config = prepare_own_text(folder / name, wanted, folder / "w", [](const Progress&) {}, {});
+    ASSERT_TRUE(config) << config.error().message();
+    const auto info = Corpus::describe(folder / "w/data" / config->data.corpus);
+    ASSERT_TRUE(info);
+    EXPECT_EQ(info->documents, 60) << name;
+  }
 }
 
 TEST(OwnText, TooLittleTextIsAnErrorThatSaysSo) {

@@ -82,7 +82,7 @@ TEST(TokenizerFiles, PackedTextIsUnpackedAndWhatIsNoTextRefused) {
                                    {"picture.txt", "it is a picture"},
                                    {"lines.jsonl", "corpus add"},
                                    {"letters", "corpus add"},
-                                   {"nothing.txt", "No such file"}}) {
+                                   {"nothing.txt", "there is no file"}}) {
     const auto refused = learn(input);
     ASSERT_FALSE(refused) << input;
     EXPECT_NE(refused.error().message().find(why), std::string::npos) << refused.error().message();
