@@ -102,6 +102,8 @@ struct Utilisation {
 // Facts that tell what a whole step and each operation in it took when some steps were measured, in seconds a step:
 // "step_seconds", "step_seconds.attention_forward".
 inline constexpr std::string_view step_seconds_fact = "step_seconds";
+// The last step that was measured.
+inline constexpr std::string_view step_seconds_at_fact = "step_seconds_at";
 
 // What all calls of one operation cost.
 struct OperationTotal {

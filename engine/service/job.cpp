@@ -325,6 +325,9 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& d
   requests.checkpoint = [self] {
     if (const auto job = self.lock()) job->request_checkpoint();
   };
+  requests.trace = [self] {
+    if (const auto job = self.lock()) job->request_trace();
+  };
   const auto claim = store_->claim(request, std::move(requests));
   if (!claim) return ended(id, claim.error());
   if (claim->kind == Claim::Kind::already_finished) return stored_outcome(id);
@@ -365,6 +368,7 @@ JobOutcome Job::train(const RunConfig& config, const RunId& id, const Dataset& d
   todo.known_steps = claim->step;
   todo.trace = {order.options.trace_file, order.options.trace_steps};
   todo.checkpoint_now = &checkpoint_now_;
+  todo.trace_now = &trace_now_;
   // A fork's first checkpoint was made by the run that it goes on from.
   if (!config.train.parent.empty()) todo.also_accepted = {config.train.parent.substr(0, config.train.parent.find('@'))};
   const BudgetWatch budget(config.run.budget, claim->process_seconds);

@@ -40,6 +40,7 @@ class Job : public std::enable_shared_from_this<Job> {
 
   void request_stop(const std::string& by, StopKind kind = StopKind::stop);
   void request_checkpoint() { checkpoint_now_ = true; }
+  void request_trace() { trace_now_ = true; }
   StopKind stop_kind() const;
   // Its entry in the workspace's queue; 0: none. Known some time after it was queued.
   std::atomic<std::int64_t> queue_entry = 0;
@@ -74,7 +75,7 @@ class Job : public std::enable_shared_from_this<Job> {
   const std::filesystem::path* workspace_ = nullptr;
   Store* store_ = nullptr;
   const JobSteps* steps_ = nullptr;
-  std::atomic<bool> checkpoint_now_ = false;
+  std::atomic<bool> checkpoint_now_ = false, trace_now_ = false;
   std::string fallback_note_;  // why the run's corpus is not the one that was asked for
 
   mutable std::mutex mutex_;

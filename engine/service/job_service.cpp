@@ -67,16 +67,30 @@ class Service final : public JobService {
     for (const auto& job : own) job->request_checkpoint();
     if (own.empty()) store_->request_checkpoint(run);
   }
+  void trace(const RunId& run) override {
+    const auto own = jobs_of(run);
+    for (const auto& job : own) job->request_trace();
+    if (own.empty()) store_->request_trace(run);
+  }
 
   Result<bool> ask(const RunId& run, Request request) override {
-    const StopKind kind = request == Request::pause ? StopKind::pause : StopKind::stop;
-    if (jobs_of(run).empty())
-      return request == Request::checkpoint ? store_->checkpoint_by_request(run) : store_->stop_by_request(run, kind);
-    if (request == Request::checkpoint)
-      checkpoint(run);
-    else
-      ask_to_stop(run, kind);
-    return true;
+    const bool own = !jobs_of(run).empty();
+    switch (request) {
+      case Request::checkpoint:
+        if (!own) return store_->checkpoint_by_request(run);
+        checkpoint(run);
+        return true;
+      case Request::trace:
+        if (!own) return store_->trace_by_request(run);
+        trace(run);
+        return true;
+      default: {
+        const StopKind kind = request == Request::pause ? StopKind::pause : StopKind::stop;
+        if (!own) return store_->stop_by_request(run, kind);
+        ask_to_stop(run, kind);
+        return true;
+      }
+    }
   }
 
   Result<RunEdit> edit(const RunId& run, const RunEdit& edit) override {

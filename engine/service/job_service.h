@@ -82,9 +82,11 @@ class JobService {
   virtual void pause(const RunId& run) = 0;
   // A checkpoint after the step at hand, of a run of this process or another.
   virtual void checkpoint(const RunId& run) = 0;
+  // The next steps of such a run are measured by operation; its facts and an event tell what they took.
+  virtual void trace(const RunId& run) = 0;
   // The same, but waits until the run will see it. False: no process should be training it. An error: it could not be
   // asked.
-  enum class Request { stop, pause, checkpoint };
+  enum class Request { stop, pause, checkpoint, trace };
   virtual Result<bool> ask(const RunId& run, Request request) = 0;
   virtual void stop_job(std::int64_t job) = 0;
   virtual void stop_all() = 0;

@@ -209,7 +209,7 @@ void Applier::apply_to(Place& place, const EndRecord& r) {
   const bool over = r.state == RunState::finished || r.state == RunState::failed || r.state == RunState::killed;
   SQLite::Statement update(db_,
                            "UPDATE runs SET state = ?, cause = ?, finished = ?, stop_requested = 0, "
-                           "checkpoint_requested = 0 WHERE number = ?");
+                           "checkpoint_requested = 0, trace_requested = 0 WHERE number = ?");
   update.bind(1, std::string(to_string(r.state)));
   update.bind(2, r.cause);
   update.bind(3, over ? r.unix_time : 0.0);

@@ -79,7 +79,8 @@ void note_process(SQLite::Database& db, const ClaimedRow& row, const ClaimReques
   const auto [commit, dirty] = split_commit(request.commit);
   SQLite::Statement update(db,
                            "UPDATE runs SET commit_id = ?, dirty = ?, tokenizer = ?, detached = ?, budget_tokens = ?, "
-                           "budget_hours = ?, budget_usd = ?, usd_per_hour = ?, checkpoint_requested = 0 "
+                           "budget_hours = ?, budget_usd = ?, usd_per_hour = ?, checkpoint_requested = 0, "
+                           "trace_requested = 0 "
                            "WHERE number = ?");
   update.bind(1, commit);
   update.bind(2, dirty ? 1 : 0);
@@ -247,6 +248,14 @@ bool set_stop_requested(SQLite::Database& db, const RunId& run, StopKind kind) {
 bool set_checkpoint_requested(SQLite::Database& db, const RunId& run) {
   SQLite::Statement update(db,
                            "UPDATE runs SET checkpoint_requested = checkpoint_requested + 1 "
+                           "WHERE id = ? AND state IN ('running', 'stopping')");
+  update.bind(1, run);
+  return update.exec() > 0;
+}
+
+bool set_trace_requested(SQLite::Database& db, const RunId& run) {
+  SQLite::Statement update(db,
+                           "UPDATE runs SET trace_requested = trace_requested + 1 "
                            "WHERE id = ? AND state IN ('running', 'stopping')");
   update.bind(1, run);
   return update.exec() > 0;

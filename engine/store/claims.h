@@ -29,5 +29,6 @@ std::vector<std::string> mark_lost_runs(SQLite::Database& db, double now);
 // Whether some process should be training the run.
 bool set_stop_requested(SQLite::Database& db, const RunId& run, StopKind kind);
 bool set_checkpoint_requested(SQLite::Database& db, const RunId& run);
+bool set_trace_requested(SQLite::Database& db, const RunId& run);
 
 }  // namespace stacklab::store

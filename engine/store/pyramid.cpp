@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "engine/store/applier.h"
 
@@ -32,6 +33,11 @@ SeriesBucket bucket_at(const SQLite::Statement& row, int c) {
   b.min.value = number_at(row, c++);
   b.max.step = row.getColumn(c++).getInt64();
   b.max.value = number_at(row, c);
+  const bool first = std::isfinite(b.first.value), last = std::isfinite(b.last.value);
+  b.mean = first && last ? std::midpoint(b.first.value, b.last.value)
+           : first       ? b.first.value
+           : last        ? b.last.value
+                         : b.min.value;
   return b;
 }
 
@@ -70,6 +76,7 @@ SeriesBucket bucket_of(std::int64_t step, double value) {
   b.count = 1;
   b.first = b.last = {step, value};
   b.min = b.max = {step, std::isfinite(value) ? value : none};
+  b.mean = b.min.value;
   b.non_finite = std::isfinite(value) ? 0 : 1;
   b.gap_step = std::isfinite(value) ? 0 : step;
   return b;
@@ -82,6 +89,11 @@ void append(SeriesBucket& a, const SeriesBucket& b) {
   }
   if (b.count == 0) return;
   if (a.non_finite == 0) a.gap_step = b.gap_step;
+  const auto finite = static_cast<double>(b.count - b.non_finite);
+  if (std::isnan(a.mean))
+    a.mean = b.mean;
+  else if (finite > 0)
+    a.mean += (b.mean - a.mean) * (finite / (static_cast<double>(a.count - a.non_finite) + finite));
   // A side without a finite value has NaN here. Of equals, the earlier stays.
   if (std::isnan(a.min.value) || b.min.value < a.min.value) a.min = b.min;
   if (std::isnan(a.max.value) || b.max.value > a.max.value) a.max = b.max;

@@ -24,6 +24,11 @@ namespace fs = std::filesystem;
 constexpr const char* event_columns =
     "e.id, e.unix_time, e.kind, e.step, e.text, e.severity, e.value, e.resolved, e.resolved_step";
 
+StepRow step_row_at(const SQLite::Statement& row) {
+  return {row.getColumn(0).getInt64(), row.getColumn(1).getInt64(), row.getColumn(2).getDouble(),
+          row.getColumn(3).getDouble()};
+}
+
 RunEventRow event_at(const SQLite::Statement& row) {
   RunEventRow r;
   r.id = row.getColumn(0).getInt64();
@@ -207,10 +212,43 @@ class SqliteReader final : public StoreReader {
       query.bind(2, after);
       query.bind(3, limit);
       std::vector<StepRow> rows;
-      while (query.executeStep()) {
-        rows.push_back({query.getColumn(0).getInt64(), query.getColumn(1).getInt64(), query.getColumn(2).getDouble(),
-                        query.getColumn(3).getDouble()});
+      while (query.executeStep()) rows.push_back(step_row_at(query));
+      return rows;
+    });
+  }
+
+  Result<std::vector<StepRow>> sampled_steps(const RunId& run, std::int64_t from, std::int64_t to,
+                                             std::int64_t most) override {
+    return read([&](SQLite::Database& db) -> Result<std::vector<StepRow>> {
+      const auto number = run_number(db, run);
+      if (!number) return tl::unexpected(number.error());
+      std::vector<StepRow> rows;
+      const auto next = [&](const char* order, std::int64_t low, std::int64_t high) -> std::optional<StepRow> {
+        SQLite::Statement query(db, fmt::format("SELECT step, tokens, seconds, unix_time FROM steps WHERE run = ? AND "
+                                                "step >= ? AND step <= ? ORDER BY step {} LIMIT 1",
+                                                order));
+        query.bind(1, *number);
+        query.bind(2, low);
+        query.bind(3, high);
+        if (!query.executeStep()) return std::nullopt;
+        return step_row_at(query);
+      };
+      const auto first = next("ASC", from, to), last = next("DESC", from, to);
+      if (!first || !last) return rows;
+      const std::int64_t stride = (last->step - first->step) / std::max<std::int64_t>(most, 1) + 1;
+      SQLite::Statement query(db,
+                              "SELECT step, tokens, seconds, unix_time FROM steps WHERE run = ? AND step >= ? AND "
+                              "step <= ? ORDER BY step LIMIT ?");
+      query.bind(1, *number);
+      query.bind(3, to);
+      query.bind(4, stride == 1 ? std::int64_t{-1} : std::int64_t{1});
+      for (std::int64_t at = first->step; at <= last->step;) {
+        query.reset();
+        query.bind(2, at);
+        while (query.executeStep()) rows.push_back(step_row_at(query));
+        at = stride == 1 ? last->step + 1 : std::max(at, rows.back().step - stride + 1) + stride;
       }
+      if (rows.back().step < last->step) rows.push_back(*last);
       return rows;
     });
   }

@@ -223,6 +223,11 @@ UPDATE runs SET
               ELSE '' END;
 )sql";
 
+// Version 3. A running run is asked what its operations take.
+inline constexpr const char* schema_3 = R"sql(
+ALTER TABLE runs ADD COLUMN trace_requested INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 // Figures of a run from its rows; a WHERE may follow.
 inline constexpr const char* update_figures = R"sql(
 UPDATE runs SET (last_step, last_tokens, last_seconds) =
@@ -235,7 +240,7 @@ UPDATE runs SET (last_step, last_tokens, last_seconds) =
     (SELECT id FROM metric_names WHERE name = 'val_loss'))
 )sql";
 
-inline constexpr std::array migrations = {schema_1, schema_2};
+inline constexpr std::array migrations = {schema_1, schema_2, schema_3};
 inline constexpr int schema_version = static_cast<int>(migrations.size());
 
 }  // namespace stacklab::store

@@ -136,12 +136,18 @@ class SqliteStore final : public Store {
   void request_checkpoint(const RunId& run) override {
     writer_.post([run](SQLite::Database& db) { store::set_checkpoint_requested(db, run); });
   }
+  void request_trace(const RunId& run) override {
+    writer_.post([run](SQLite::Database& db) { store::set_trace_requested(db, run); });
+  }
 
   Result<bool> stop_by_request(const RunId& run, StopKind kind) override {
     return call<bool>([&](SQLite::Database& db) { return Result<bool>(store::set_stop_requested(db, run, kind)); });
   }
   Result<bool> checkpoint_by_request(const RunId& run) override {
     return call<bool>([&](SQLite::Database& db) { return Result<bool>(store::set_checkpoint_requested(db, run)); });
+  }
+  Result<bool> trace_by_request(const RunId& run) override {
+    return call<bool>([&](SQLite::Database& db) { return Result<bool>(store::set_trace_requested(db, run)); });
   }
 
   Result<RunEdit> edit(const RunId& run, const RunEdit& edit) override {

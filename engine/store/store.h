@@ -93,6 +93,7 @@ enum class StopKind { stop = 1, pause = 2 };
 struct RunRequests {
   std::function<void(const std::string& why, StopKind kind)> stop;  // called once
   std::function<void()> checkpoint;                                 // each time that one was asked for
+  std::function<void()> trace = {};                                 // as checkpoint
 };
 
 // What people say about a run; it is no part of its config. What is not set stays.
@@ -136,9 +137,11 @@ class Store {
   // Asks whatever process trains the run. These queue and return, and are tried until the store can be written.
   virtual void request_stop(const RunId& run, StopKind kind = StopKind::stop) = 0;
   virtual void request_checkpoint(const RunId& run) = 0;
+  virtual void request_trace(const RunId& run) = 0;
   // These wait until the request is written. False: no process should be training the run.
   virtual Result<bool> stop_by_request(const RunId& run, StopKind kind) = 0;
   virtual Result<bool> checkpoint_by_request(const RunId& run) = 0;
+  virtual Result<bool> trace_by_request(const RunId& run) = 0;
 
   // These wait for the store. An edit returns the one that takes it back; refused for a run that is trained.
   virtual Result<RunEdit> edit(const RunId& run, const RunEdit& edit) = 0;

@@ -69,6 +69,7 @@ struct SeriesBucket {
   std::int64_t gap_step = 0;    // the first of them
   SeriesPoint first, last;
   SeriesPoint min, max;  // of the finite values; NaN where there is none
+  double mean = 0;       // of the finite values; of what the store had summed up before, by the ends of its parts
 };
 
 // What a step's row tells besides the metrics: the other x axes.
@@ -165,6 +166,10 @@ class StoreReader {
   // The point of the latest step; none where the run never reported this metric.
   virtual Result<std::optional<SeriesPoint>> last_point(const RunId& run, const std::string& metric) = 0;
   virtual Result<std::vector<StepRow>> steps(const RunId& run, std::int64_t after, std::int64_t limit) = 0;
+  // Rows of steps from..to, evenly spread and at most most + 1 of them, the first and the last among them, in time that
+  // depends on most alone.
+  virtual Result<std::vector<StepRow>> sampled_steps(const RunId& run, std::int64_t from, std::int64_t to,
+                                                     std::int64_t most) = 0;
   // Changes whenever rows of this run were superseded (a resume) or arrived late: what was read before is to be read
   // again.
   virtual Result<std::int64_t> series_epoch(const RunId& run) = 0;

@@ -432,9 +432,11 @@ void Writer::poll_requests(const Attachments& attached) {
   for (const auto& a : attached) {
     std::string why;
     StopKind kind = StopKind::stop;
-    std::int64_t checkpoints = a->checkpoints_asked;
+    std::int64_t checkpoints = a->checkpoints_asked, traces = a->traces_asked;
     try {
-      SQLite::Statement query(*db_, "SELECT session, stop_requested, checkpoint_requested FROM runs WHERE number = ?");
+      SQLite::Statement query(*db_,
+                              "SELECT session, stop_requested, checkpoint_requested, trace_requested FROM runs WHERE "
+                              "number = ?");
       query.bind(1, a->run_number);
       if (!query.executeStep()) {
         why = "the run was deleted";
@@ -444,12 +446,14 @@ void Writer::poll_requests(const Attachments& attached) {
         if (query.getColumn(1).getInt() != 0) why = "the user";
         if (query.getColumn(1).getInt() == static_cast<int>(StopKind::pause)) kind = StopKind::pause;
         checkpoints = query.getColumn(2).getInt64();
+        traces = query.getColumn(3).getInt64();
       }
     } catch (const SQLite::Exception&) {
       return;  // the next poll will tell
     }
     if (std::exchange(a->checkpoints_asked, checkpoints) < checkpoints && a->requests.checkpoint)
       a->requests.checkpoint();
+    if (std::exchange(a->traces_asked, traces) < traces && a->requests.trace) a->requests.trace();
     if (why.empty() || a->stop_told) continue;
     if (a->requests.stop) a->requests.stop(why, kind);
     a->stop_told = true;

@@ -44,7 +44,7 @@ struct Attachment {
 
   // Of the writer's thread.
   bool stop_told = false;
-  std::int64_t checkpoints_asked = 0;
+  std::int64_t checkpoints_asked = 0, traces_asked = 0;
 };
 
 class Writer {

@@ -19,13 +19,16 @@ struct TraceRequest {
 class StepTracer {
  public:
   // Updates first .. last are what this process will do at most. The first one is left out where there are others: it
-  // touches its memory for the first time.
+  // touches its memory for the first time, or is the one at hand.
   StepTracer(TraceRequest request, std::int64_t first, std::int64_t last);
 
   void begin_step(std::int64_t update, Executor& executor);
   void batch_ready();
   // True when this was the last step to be traced.
   bool end_step(std::int64_t update, Executor& executor);
+
+  // Nothing is left to be traced.
+  bool is_over(std::int64_t update) const { return update > to_; }
 
   // Writes what was traced so far. Nothing is written when no step was.
   Status write();

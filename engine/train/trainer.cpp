@@ -49,6 +49,7 @@ class Trainer {
     const double begin = steady_seconds();
     const std::int64_t first = state_.step;
     seconds_before_ = state_.seconds - begin;
+    update_limit_ = wanted;
     tracer_.emplace(request_.trace, first + 1, wanted);
     while (state_.step < wanted && !stop_.stop_requested())
       if (Status s = one_step(); !s) return tl::unexpected(s.error());
@@ -188,6 +189,7 @@ class Trainer {
     const std::int64_t update = state_.step + 1, tokens = update * config_.train.batch_tokens;
     const double factor = update_factor(config_.optim.schedule, tokens, total_ * config_.train.batch_tokens);
     const TrainStep::Rates rates{config_.optim.adam_lr * factor, config_.optim.muon_lr * factor};
+    trace_if_asked(update, update_limit_);
     tracer_->begin_step(update, step_->executor());
     loader_->fill(state_.step, batch_);
     tracer_->batch_ready();
@@ -300,6 +302,16 @@ class Trainer {
     sink_.metrics(event);
   }
 
+  // Somebody wants to know what the operations take now. A trace that is being made serves them too.
+  void trace_if_asked(std::int64_t update, std::int64_t last) {
+    if (!request_.trace_now || !tracer_->is_over(update) || !request_.trace_now->exchange(false)) return;
+    write_trace();
+    if (!request_.trace.file.empty() && !trace_in_file_) trace_in_file_ = tracer_->summary();
+    asked_for_trace_ = true;
+    facts_of_steps_ = false;
+    tracer_.emplace(TraceRequest{}, update - 1, last);
+  }
+
   // A trace that cannot be written costs nobody the run.
   void write_trace() {
     if (Status s = tracer_->write(); !s) warn(state_.step, "No trace: " + s.error().message());
@@ -308,8 +320,14 @@ class Trainer {
     facts_of_steps_ = true;
     const auto steps = static_cast<double>(measured->last_step - measured->first_step + 1);
     sink_.fact(step_seconds_fact, measured->seconds / steps);
+    if (std::exchange(asked_for_trace_, false))
+      sink_.event({RunEvent::Kind::info, measured->last_step,
+                   fmt::format("Operations measured over steps {} to {}: {} a step", measured->first_step,
+                               measured->last_step, format_duration(measured->seconds / steps))});
     for (const OperationTotal& total : measured->operations)
       sink_.fact(fmt::format("{}.{}", step_seconds_fact, total.op), total.seconds / steps);
+    // Last: who sees it sees all.
+    sink_.fact(step_seconds_at_fact, static_cast<double>(measured->last_step));
   }
 
   void evaluate() {
@@ -379,7 +397,7 @@ class Trainer {
     r.parameters = step_->programs().model.parameters().count();
     r.plan_bytes = step_->executor().plan().total();
     r.peak_bytes = peak_resident_bytes();
-    if (!request_.trace.file.empty()) r.trace = tracer_->summary();
+    if (!request_.trace.file.empty()) r.trace = trace_in_file_ ? trace_in_file_ : tracer_->summary();
     r.complete = state_.step >= total_;
     return r;
   }
@@ -394,6 +412,9 @@ class Trainer {
   std::optional<BatchLoader> loader_, validation_;
   std::optional<StepTracer> tracer_;
   bool facts_of_steps_ = false;  // told
+  bool asked_for_trace_ = false;
+  std::optional<TraceSummary> trace_in_file_;  // before others were asked for
+  std::int64_t update_limit_ = 0;              // of this process
   StepBatch batch_;
   Provenance provenance_;
   std::vector<std::int64_t> milestones_;

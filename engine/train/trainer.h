@@ -33,6 +33,7 @@ struct TrainRequest {
   // What would make a run fit that needs more memory than so many bytes.
   std::function<std::string(std::int64_t available)> memory_remedy = {};
   std::atomic<bool>* checkpoint_now = nullptr;  // set by others: a checkpoint after the step at hand; taken back then
+  std::atomic<bool>* trace_now = nullptr;       // the same: the next steps are measured by operation
 };
 
 struct TrainResult {

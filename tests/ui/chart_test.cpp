@@ -437,6 +437,38 @@ TEST_F(Chart, ReferenceLinesAreDashedWithALabel) {
   EXPECT_LT(inked, 260);
 }
 
+TEST_F(Chart, SignsOfEventsAndLabelsOfLinesKeepApart) {
+  std::vector<EventMark> events;
+  for (int step = 1; step <= 40; ++step)
+    events.push_back({static_cast<double>(step), Glyph::diamond, Token::good, QString(), false});
+  chart()->set_events(events);
+  // The line lies near the top, where the signs are.
+  const std::vector<double> ys(40, 5.5);
+  int inked[2] = {};
+  for (const bool labelled : {false, true}) {
+    if (labelled) chart()->set_reference_lines({{5.545, QStringLiteral("5.55, a blind guess among 256 bytes")}});
+    show_curves({curve_of(series_of(ys))});
+    const QRectF plot = chart()->plot_rect();
+    const QRect top(QPoint(static_cast<int>(plot.left()), static_cast<int>(plot.top()) - 2),
+                    QSize(static_cast<int>(plot.width()), metrics().scaled(9)));
+    EXPECT_GT(count_pixels(picture(), theme()[Token::good], top, 40), 100);
+    inked[labelled] = count_pixels(picture(), theme()[Token::text3], top, 40);
+    keep_picture(picture(), labelled ? QStringLiteral("signs-and-label") : QStringLiteral("signs"));
+  }
+  EXPECT_LE(inked[1], inked[0] + 5);
+}
+
+TEST_F(Chart, ABaselineIsWhatOthersAreHeldAgainst) {
+  Curve base = curve_of(series_of({3, 3, 3, 3}), 0);
+  base.baseline = true;
+  show_curves({base, curve_of(series_of({4, 3.5, 3.25, 2.5}), 1)});
+  chart()->shared()->set_smoothing(0);
+  const Readout there = chart()->readout(3, std::nullopt);
+  ASSERT_EQ(there.rows.size(), 2u);
+  for (const auto& row : there.rows)
+    EXPECT_EQ(row.raw.contains(QLatin1String("+0.250 to baseline")), row.number == 1) << row.raw.toStdString();
+}
+
 TEST_F(Chart, FilesDoNotDependOnTheLocale) {
   show_curves({curve_of(series_of({0.5, 1.25, nan_value, std::numeric_limits<double>::infinity(), 1e-9}))});
   const QByteArray expected =

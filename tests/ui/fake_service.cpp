@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/store/pyramid.h"
+
 namespace stacklab::ui {
 namespace {
 
@@ -69,12 +71,16 @@ class FakeReader final : public StoreReader {
     return std::vector<SeriesPoint>(it, it + std::min<std::ptrdiff_t>(limit, points.end() - it));
   }
   Result<std::vector<SeriesBucket>> decimated(const RunId& run, const std::string& metric, std::int64_t from,
-                                              std::int64_t to, std::int64_t) override {
-    const auto points = series(run, metric, from - 1, std::numeric_limits<std::int64_t>::max());
+                                              std::int64_t to, std::int64_t max_points) override {
+    auto points = series(run, metric, std::max<std::int64_t>(from, 1) - 1, std::numeric_limits<std::int64_t>::max());
     if (!points) return tl::unexpected(points.error());
+    std::erase_if(*points, [&](const SeriesPoint& p) { return p.step > to; });
     std::vector<SeriesBucket> buckets;
-    for (const SeriesPoint& p : *points)
-      if (p.step <= to) buckets.push_back({1, std::isfinite(p.value) ? 0 : 1, 0, p, p, p, p});
+    const std::size_t each = points->size() / static_cast<std::size_t>(max_points) + 1;
+    for (std::size_t i = 0; i < points->size(); ++i) {
+      if (i % each == 0) buckets.emplace_back();
+      store::append(buckets.back(), store::bucket_of((*points)[i].step, (*points)[i].value));
+    }
     return buckets;
   }
   Result<std::optional<SeriesPoint>> last_point(const RunId& run, const std::string& metric) override {
@@ -87,6 +93,12 @@ class FakeReader final : public StoreReader {
     if (!points) return tl::unexpected(points.error());
     std::vector<StepRow> rows;
     for (const SeriesPoint& p : *points) rows.push_back({p.step, p.step * 4096, static_cast<double>(p.step) * 0.3, 0});
+    return rows;
+  }
+  Result<std::vector<StepRow>> sampled_steps(const RunId& run, std::int64_t from, std::int64_t to,
+                                             std::int64_t) override {
+    auto rows = steps(run, std::max<std::int64_t>(from, 1) - 1, std::numeric_limits<std::int64_t>::max());
+    if (rows) std::erase_if(*rows, [&](const StepRow& row) { return row.step > to; });
     return rows;
   }
   Result<std::int64_t> series_epoch(const RunId& run) override {
@@ -110,7 +122,17 @@ class FakeReader final : public StoreReader {
         if (row.id > after && static_cast<std::int64_t>(rows.size()) < limit) rows.push_back(row);
     return rows;
   }
-  Result<std::vector<AlertRow>> alerts(bool, std::int64_t) override { return std::vector<AlertRow>(); }
+  Result<std::vector<AlertRow>> alerts(bool open_only, std::int64_t limit) override {
+    const std::lock_guard lock(w_->mutex_);
+    std::vector<AlertRow> rows;
+    for (const auto& run : w_->runs_)
+      for (const auto& row : run.events)
+        if (row.event.is_alert() && !(open_only && row.resolved > 0))
+          rows.push_back({run.summary.id, run.summary.name, row});
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.row.id > b.row.id; });
+    if (static_cast<std::int64_t>(rows.size()) > limit) rows.resize(static_cast<std::size_t>(limit));
+    return rows;
+  }
   Result<std::vector<RunSummary>> ancestry(const RunId&) override { return std::vector<RunSummary>(); }
   Result<std::vector<QueueEntry>> queue() override { return std::vector<QueueEntry>(); }
   std::int64_t wal_bytes() override { return 204800; }
@@ -153,7 +175,15 @@ class FakeService final : public JobService {
   }
   void pause(const RunId& run) override { stop(run); }
   void checkpoint(const RunId&) override {}
-  Result<bool> ask(const RunId& run, Request) override {
+  void trace(const RunId& run) override { (void)ask(run, Request::trace); }
+  Result<bool> ask(const RunId& run, Request request) override {
+    if (request == Request::trace) {
+      const std::lock_guard lock(w_->mutex_);
+      if (!w_->request_error_.empty()) return failed(w_->request_error_, "close what holds the store");
+      w_->traced_.push_back(run);
+      auto* found = w_->find(run);
+      return found && is_active(found->summary.state);
+    }
     stop(run);
     return true;
   }
@@ -226,7 +256,20 @@ void FakeWorkspace::supersede(const RunId& run, std::int64_t after) {
 
 void FakeWorkspace::add_event(const RunId& run, RunEvent event) {
   const std::lock_guard lock(mutex_);
-  find(run)->events.push_back({next_event_++, now(), std::move(event)});
+  auto* found = find(run);
+  if (event.is_alert()) ++found->summary.open_alerts;
+  found->events.push_back({next_event_++, now(), std::move(event)});
+}
+
+void FakeWorkspace::resolve_alerts(const RunId& run, std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  auto* found = find(run);
+  for (RunEventRow& row : found->events) {
+    if (!row.event.is_alert() || row.resolved > 0) continue;
+    row.resolved = now();
+    row.resolved_step = step;
+  }
+  found->summary.open_alerts = 0;
 }
 
 void FakeWorkspace::set_jobs(std::vector<JobSnapshot> jobs) {
@@ -248,6 +291,16 @@ void FakeWorkspace::end_job(JobOutcome outcome) {
 void FakeWorkspace::set_read_error(std::string error) {
   const std::lock_guard lock(mutex_);
   read_error_ = std::move(error);
+}
+
+void FakeWorkspace::set_request_error(std::string error) {
+  const std::lock_guard lock(mutex_);
+  request_error_ = std::move(error);
+}
+
+std::vector<RunId> FakeWorkspace::traced() const {
+  const std::lock_guard lock(mutex_);
+  return traced_;
 }
 
 void FakeWorkspace::set_stops_at_once(bool at_once) {

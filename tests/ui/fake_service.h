@@ -21,14 +21,17 @@ class FakeWorkspace {
   void add_points(const RunId& run, const std::string& metric, const std::vector<SeriesPoint>& points);
   void supersede(const RunId& run, std::int64_t after);  // drops later points and changes the epoch
   void add_event(const RunId& run, RunEvent event);
+  void resolve_alerts(const RunId& run, std::int64_t step);
   void set_jobs(std::vector<JobSnapshot> jobs);
   void end_job(JobOutcome outcome);
   void set_read_error(std::string error);
+  void set_request_error(std::string error);  // of traces that are asked for
   // Whether a stop ends the jobs by itself, as a real one does.
   void set_stops_at_once(bool at_once);
 
   std::vector<RunId> stopped() const;
   std::vector<RunId> resumed() const;
+  std::vector<RunId> traced() const;
   std::vector<RunConfig> submitted() const;
   int stop_alls() const;
   bool service_alive() const;
@@ -49,9 +52,9 @@ class FakeWorkspace {
   std::vector<Stored> runs_;
   std::vector<std::shared_ptr<const JobSnapshot>> jobs_;
   std::map<std::int64_t, JobOutcome> outcomes_;
-  std::vector<RunId> stopped_, resumed_;
+  std::vector<RunId> stopped_, resumed_, traced_;
   std::vector<RunConfig> submitted_;
-  std::string read_error_;
+  std::string read_error_, request_error_;
   std::int64_t next_event_ = 1, next_job_ = 1, reads_ = 0;
   int stop_alls_ = 0;
   bool stops_at_once_ = true, service_alive_ = false;

@@ -1,16 +1,20 @@
 // The monitor's panels: attention logits by head, axes other than steps, where panels stand, what is kept and saved.
 #include <QAbstractItemModelTester>
 #include <QComboBox>
+#include <QDialog>
 #include <QFile>
 #include <QJsonDocument>
 #include <QSignalSpy>
 #include <QSlider>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <cmath>
 
 #include "tests/ui/window_testing.h"
 #include "ui/models/event_list_model.h"
+#include "ui/plots/series_table.h"
 #include "ui/plots/time_bars.h"
+#include "ui/theme/numbers.h"
 
 namespace stacklab::ui {
 namespace {
@@ -285,6 +289,162 @@ TEST_F(MonitorTest, TheTimeOfOperationsIsTold) {
   EXPECT_EQ(bars[0], (TimeBar{QStringLiteral("attention"), 0.3}));
   EXPECT_EQ(bars[1], (TimeBar{QStringLiteral("norm qkv"), 0.1}));
   EXPECT_NEAR(bars[2].seconds, 0.1, 1e-12);  // between operations
+}
+
+TEST_F(MonitorTest, ARunningRunIsAskedWhatItsOperationsTake) {
+  RunSummary run = put_running();
+  run.facts.push_back({"step_seconds", 0.5});
+  run.facts.push_back({"step_seconds.attention", 0.3});
+  run.facts.push_back({"step_seconds_at", 4});
+  workspace->put_run(run);
+  open();
+  ASSERT_TRUE(rest());
+  Inspector* inspector = window->monitor()->inspector();
+  ASSERT_TRUE(wait_until([&] { return inspector->trace_button()->isEnabled(); }));
+  inspector->setCurrentIndex(1);
+  EXPECT_EQ(inspector->trace_note(), QString());
+  QTest::mouseClick(inspector->trace_button(), Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return workspace->traced() == std::vector<RunId>{run.id}; }));
+  EXPECT_TRUE(inspector->trace_note().contains(QLatin1String("next steps"))) << inspector->trace_note().toStdString();
+  EXPECT_FALSE(inspector->trace_button()->isEnabled()) << "once is enough";
+  keep_picture(window->grab().toImage(), QStringLiteral("trace-asked"));
+  run.facts[run.facts.size() - 2].second = 0.25;
+  run.facts.back().second = 218;
+  workspace->put_run(run);
+  ASSERT_TRUE(wait_until([&] { return inspector->trace_button()->isEnabled(); }));
+  EXPECT_EQ(inspector->trace_note(), QString());
+  EXPECT_EQ(inspector->times()->bars()[0], (TimeBar{QStringLiteral("attention"), 0.25}));
+  // The action does the same; what cannot be asked says why.
+  workspace->set_request_error("the store is locked");
+  window->actions_by_name()->action("run.trace")->trigger();
+  ASSERT_TRUE(wait_until([&] { return inspector->trace_note().contains(QLatin1String("the store is locked")); }));
+  EXPECT_TRUE(inspector->trace_button()->isEnabled()) << "to be tried again";
+  keep_picture(window->grab().toImage(), QStringLiteral("trace-refused"));
+  run.state = RunState::finished;
+  workspace->put_run(run);
+  workspace->set_jobs({});
+  ASSERT_TRUE(wait_until([&] { return !inspector->trace_button()->isEnabled(); }));
+  EXPECT_FALSE(window->actions_by_name()->action("run.trace")->isEnabled());
+}
+
+TEST_F(MonitorTest, TheHeatMapIsATableToo) {
+  put_heads();
+  open();
+  ASSERT_TRUE(rest());
+  ASSERT_TRUE(wait_until([&] { return charts()->heat()->step() == 300; }));
+  QDialog* dialog = charts()->heat()->show_as_table();
+  auto* table = dialog->findChild<QTableView*>();
+  ASSERT_EQ(table->model()->rowCount(), heads);
+  ASSERT_EQ(table->model()->columnCount(), layers);
+  EXPECT_FALSE(table->accessibleName().isEmpty());
+  const QModelIndex worst = table->model()->index(1, 1);
+  EXPECT_EQ(worst.data().toString(), format_fixed(150, 2));
+  EXPECT_TRUE(worst.data(Qt::AccessibleTextRole).toString().contains(QLatin1String("over")));
+  table->selectAll();
+  const QString text = selected_text(*table);
+  EXPECT_EQ(text.count(QLatin1Char('\n')), 1 + heads);
+  EXPECT_EQ(text.count(QLatin1Char('\t')), (1 + heads) * layers);
+  EXPECT_TRUE(text.contains(QLatin1String("layer 2")) && text.contains(QLatin1String("150"))) << text.toStdString();
+  keep_picture(dialog->grab().toImage(), QStringLiteral("heat-table"));
+  dialog->close();
+}
+
+TEST_F(MonitorTest, PanelsAreResizedByKeys) {
+  put_heads();
+  open();
+  ASSERT_TRUE(rest());
+  window->activateWindow();
+  ChartPanel* loss = charts()->panel(QStringLiteral("loss"));
+  ChartPanel* rate = charts()->panel(QStringLiteral("learning-rate"));
+  loss->chart()->setFocus();
+  QCoreApplication::processEvents();
+  const QSize before = loss->size();
+  const int other = rate->height();
+  const auto press = [&](const char* action) {
+    window->actions_by_name()->action(QLatin1String(action))->trigger();
+    QCoreApplication::processEvents();
+  };
+  press("chart.wider");
+  press("chart.taller");
+  EXPECT_GT(loss->width(), before.width());
+  EXPECT_GT(loss->height(), before.height());
+  press("chart.narrower");
+  press("chart.lower");
+  EXPECT_NEAR(loss->width(), before.width(), 2);
+  EXPECT_NEAR(loss->height(), before.height(), 2);
+  // Of two in a column one grows at the other's cost.
+  rate->chart()->setFocus();
+  press("chart.taller");
+  EXPECT_GT(rate->height(), other);
+  EXPECT_NEAR(loss->height(), before.height(), 2);
+}
+
+TEST_F(MonitorTest, TheFirstRunIsDrawnWhereverTheLossPanelIs) {
+  put_running();
+  open();
+  ASSERT_TRUE(rest());
+  charts()->grid()->hide_panel(QStringLiteral("loss"));
+  const CurveChart* loss = charts()->panel(QStringLiteral("loss"))->chart();
+  EXPECT_TRUE(loss->curves().empty());
+  window->monitor()->set_introduction(true);
+  EXPECT_EQ(loss->curves().size(), 2u);
+  ASSERT_TRUE(wait_until([&] { return !loss->curves()[0].series->empty(); }));
+}
+
+TEST_F(MonitorTest, EveryLocaleIsShownAndNoFileKnowsOfIt) {
+  const QLocale before;
+  const QTemporaryDir folder;
+  put_heads();
+  QByteArray first;
+  for (const char* name : {"C", "de_DE", "fr_FR", "ar_EG"}) {
+    const QLocale locale{QLatin1String(name)};
+    QLocale::setDefault(locale);
+    QApplication::setLayoutDirection(locale.textDirection());
+    open();
+    ASSERT_TRUE(rest());
+    ChartPanel* panel = charts()->panel(QStringLiteral("loss"));
+    const QString path = folder.filePath(QString::fromLatin1(name));
+    QSignalSpy saved(panel, &PanelFrame::saved);
+    panel->save_values(path);
+    EXPECT_TRUE(wait_until([&] { return saved.size() == 1; }));
+    QFile file(path);
+    EXPECT_TRUE(file.open(QIODevice::ReadOnly));
+    const QByteArray bytes = file.readAll();
+    if (first.isEmpty()) first = bytes;
+    EXPECT_EQ(bytes, first) << name;
+    EXPECT_GT(bytes.count('\n'), 300);
+    // The list and the charts write numbers as people there do.
+    const RunInfo& run = window->monitor()->runs()->run_at(0);
+    const QString loss = window->monitor()->runs()->index(0).data(RunListModel::last_loss_role).toString();
+    EXPECT_EQ(loss, locale.toString(*run.summary.last_loss, 'f', 3)) << name;
+    EXPECT_LE(window->minimumSizeHint().width(), 1100) << name;
+    keep_picture(window->grab().toImage(), QStringLiteral("locale-") + QLatin1String(name));
+    window.reset();
+  }
+  QLocale::setDefault(before);
+  QApplication::setLayoutDirection(Qt::LeftToRight);
+}
+
+TEST_F(MonitorTest, AStoreThatCannotBeReadIsSaidAndCaughtUpWith) {
+  const RunSummary run = put_running();
+  open();
+  ASSERT_TRUE(rest());
+  MonitorPage* page = window->monitor();
+  const auto last = [&] { return charts()->panel(QStringLiteral("loss"))->chart()->curves()[0].series->xs().back(); };
+  const double before = last();
+  workspace->set_read_error("stacklab.db is locked by another process");
+  ASSERT_TRUE(wait_until([&] { return page->failure_strip()->isVisible(); }));
+  QString words;
+  for (const QLabel* label : page->failure_strip()->findChildren<QLabel*>()) words += label->text();
+  EXPECT_TRUE(words.contains(QLatin1String("cannot be read"))) << words.toStdString();
+  EXPECT_TRUE(words.contains(QLatin1String("locked by another process"))) << words.toStdString();
+  EXPECT_EQ(page->runs()->rowCount(), 1) << "what is known stays";
+  EXPECT_EQ(last(), before);
+  keep_picture(window->grab().toImage(), QStringLiteral("locked"));
+  workspace->add_points(run.id, "loss", {{static_cast<std::int64_t>(before) + 1, 2.5}});
+  workspace->set_read_error({});
+  ASSERT_TRUE(wait_until([&] { return last() == before + 1; }));
+  EXPECT_TRUE(wait_until([&] { return !page->failure_strip()->isVisible(); }));
 }
 
 }  // namespace

@@ -109,6 +109,51 @@ TEST(Column, ExtremesAgreeWithLookingAtEveryValue) {
   }
 }
 
+TEST(Series, CountsWhatItsPointsStandFor) {
+  Series series;
+  series.append(std::vector<double>{1, 2}, std::vector<double>{5, 4});
+  EXPECT_FALSE(series.summed());
+  // 100 values, 10 of them NaN; then single ones again.
+  series.append(std::vector<double>{3, 40, 50, 102}, std::vector<double>{3, nan_value, 9, 2},
+                std::vector<std::uint32_t>{90, 10, 0, 0}, std::vector<double>{2.5, nan_value, 2.5, 2.5});
+  series.append(std::vector<double>{103}, std::vector<double>{1});
+  EXPECT_TRUE(series.summed());
+  EXPECT_EQ(series.raw(0, 7), 103u);
+  EXPECT_EQ(series.raw(1, 2), 1u);
+  EXPECT_EQ(series.raw(5, 7), 1u);
+  EXPECT_EQ(series.raw(6, 7), 1u);
+  EXPECT_EQ(series.non_finite(0, 7), 10u);
+  EXPECT_EQ(series.typical(2), 2.5);
+  EXPECT_EQ(series.typical(6), 1);
+  series.clear();
+  EXPECT_FALSE(series.summed());
+}
+
+// Summed up, values weigh as much as they did one by one: what an average of them all would be.
+TEST(Smoother, OfWhatIsSummedUpGoesOnAsOfAllValues) {
+  constexpr double beta = 0.97;
+  Series one, summed, constant;
+  std::vector<double> xs, ys;
+  for (int i = 0; i < 40; ++i) {
+    xs.push_back(i);
+    ys.push_back(i < 30 ? 7.0 : 1.0 + i % 3);
+  }
+  one.append(xs, ys);
+  summed.append(std::vector<double>{0}, std::vector<double>{7}, std::vector<std::uint32_t>{30}, std::vector<double>{7});
+  summed.append(std::span(xs).subspan(30), std::span(ys).subspan(30));
+  Smoother a, b, c;
+  a.update(one, beta);
+  b.update(summed, beta);
+  for (std::size_t i = 0; i < 10; ++i) {
+    // Each of 40 steps rounds a few times, values are at most 7.
+    EXPECT_NEAR(a.ys()[30 + i], b.ys()[1 + i], 40 * 4 * 7 * std::numeric_limits<double>::epsilon());
+  }
+  constant.append(std::vector<double>{0, 1, 2}, std::vector<double>{0.1, 0.1, 0.1},
+                  std::vector<std::uint32_t>{7, 0, 90}, std::vector<double>{0.1, 0.1, 0.1});
+  c.update(constant, beta);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(c.ys()[i], 0.1);
+}
+
 TEST(Decimate, KeepsASpikeOfOneStepAtEveryZoom) {
   constexpr std::size_t n = 1'000'000;
   std::vector<double> ys = wave(n);

@@ -87,11 +87,28 @@ TEST_F(ShellWindows, NoticesAreCountedShownAndStayRead) {
   EXPECT_EQ(window->monitor()->selected(), run.id);
   EXPECT_EQ(window->monitor()->charts()->view()->crosshair(), 120);
   EXPECT_EQ(bell->text(), "1");
+  // An alert says whether it is over, and its step is brought before the eyes in every chart.
+  workspace->add_event(run.id, {RunEvent::Kind::logit, 333, "Largest logit 140", RunEvent::Severity::warning, 140});
+  ASSERT_TRUE(wait_until([&] { return window->notices()->rowCount() == 3; }));
+  const auto detail = [&] { return window->notices()->index(0).data(NoticeModel::detail_role).toString(); };
+  EXPECT_TRUE(detail().contains(QLatin1String("open"))) << detail().toStdString();
+  workspace->resolve_alerts(run.id, 340);
+  ASSERT_TRUE(wait_until([&] { return detail().contains(QLatin1String("over at step 340")); }));
+  EXPECT_EQ(window->notices()->unread(), 2) << "that it is over is no news";
+  window->notice_sheet()->open(bell);
+  panel->list()->setCurrentIndex(window->notices()->index(0));
+  QTest::keyClick(panel->list(), Qt::Key_Return);
+  ASSERT_TRUE(wait_until([&] { return window->settled(); }));
+  for (const ChartPanel* shown : window->monitor()->charts()->panels())
+    if (shown->isVisible()) {
+      EXPECT_EQ(shown->chart()->shared()->crosshair(), 333);
+    }
+  EXPECT_EQ(bell->text(), "1");
   shut();
   WindowOptions options = kept_options();
   const FakeWorkspacePtr same = workspace;
   open_settled(options);
-  ASSERT_TRUE(wait_until([&] { return window->notices()->rowCount() == 2; }));
+  ASSERT_TRUE(wait_until([&] { return window->notices()->rowCount() == 3; }));
   EXPECT_EQ(window->notices()->unread(), 1) << "what was read stays read";
   bell = window->findChild<QToolButton*>(QStringLiteral("bell"));
   window->notice_sheet()->open(bell);

@@ -1,5 +1,7 @@
 // The window over a real store and the real service; only what a job does is replaced.
+#include <QFile>
 #include <QSignalSpy>
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 
@@ -130,6 +132,108 @@ TEST(StoreWindow, DrawsWhatTheStoreHolds) {
   // Without a service it shows, and says why it cannot steer.
   EXPECT_FALSE(window->monitor()->inspector()->stop_button()->isEnabled());
   EXPECT_EQ(window->monitor()->runs()->run_at(0).summary.name, "first-run");
+}
+
+TEST(StoreWindow, ALongRunIsHeldSummedUpAndASpikeIsSeenAtEveryZoom) {
+  look().set_mode(ThemeMode::light);
+  constexpr std::int64_t steps = 20'000, spike = 12'345, most = 6000;
+  TemporaryFolder folder;
+  fill_workspace(folder / "w", steps, spike);
+  WindowOptions options;
+  options.workspace_path = QStringLiteral("w");
+  options.link.most_points = most;
+  options.link.open = [path = folder / "w"]() -> Result<OpenedWorkspace> {
+    auto reader = JobService::open_reader(path);
+    if (!reader) return tl::unexpected(reader.error());
+    return OpenedWorkspace{nullptr, std::move(*reader)};
+  };
+  auto window = shown(options);
+  ASSERT_TRUE(wait_until([&] { return window->settled(); }));
+  MonitorCharts* charts = window->monitor()->charts();
+  ChartPanel* panel = charts->panel(QStringLiteral("loss"));
+  CurveChart* chart = panel->chart();
+  const auto train = [&] { return chart->curves().front().series; };
+  charts->view()->set_smoothing(0);
+  // The values that stand behind what is drawn are counted in full, and few are held.
+  EXPECT_EQ(charts->raw_points(), steps * 4u + steps / 50);
+  const auto seen = [&] {
+    const auto series = train();
+    const auto at = std::lower_bound(series->xs().begin(), series->xs().end(), static_cast<double>(spike));
+    return at != series->xs().end() && *at == spike &&
+           series->ys()[static_cast<std::size_t>(at - series->xs().begin())] == 9;
+  };
+  const auto expect_spike = [&](double span) {
+    ASSERT_TRUE(wait_until([&] { return window->settled(); }));
+    EXPECT_LE(train()->size(), 4u * (2048 + 2 * 512) + 4) << span;
+    EXPECT_TRUE(seen()) << span;
+    const AxisRange x = chart->x_range(), y = chart->y_range();
+    const QRectF plot = chart->plot_rect();
+    const QPoint top(qRound(plot.left() + (spike - x.low) / x.span() * plot.width()),
+                     qRound(plot.bottom() - (8.8 - y.low) / y.span() * plot.height()));
+    EXPECT_GT(
+        count_pixels(loss_picture(*window), theme().run_color(0), QRect(top - QPoint(3, 3), top + QPoint(3, 3)), 60), 0)
+        << span;
+  };
+  EXPECT_LT(train()->size(), 4u * 2048 + 4);
+  expect_spike(steps);
+  for (double span = steps; span > 10; span /= 3.7) {
+    charts->view()->push({AxisRange{spike - 0.4 * span, spike + 0.6 * span}, {}});
+    expect_spike(span);
+  }
+  // So close up every step is there.
+  const AxisRange x = chart->data_window();
+  const auto xs = train()->xs();
+  EXPECT_EQ(std::upper_bound(xs.begin(), xs.end(), x.high) - std::lower_bound(xs.begin(), xs.end(), x.low),
+            static_cast<std::ptrdiff_t>(std::floor(x.high) - std::ceil(x.low) + 1));
+  charts->view()->reset();
+  // By tokens and on a log axis, where the first steps have most of the room.
+  charts->view()->set_x_kind(XKind::tokens);
+  charts->view()->set_log_x(true);
+  ASSERT_TRUE(wait_until([&] { return window->settled() && train()->size() > 0; }));
+  ASSERT_TRUE(wait_until([&] { return train()->xs()[9] == 10; })) << "the first steps are all there";
+  EXPECT_TRUE(seen());
+  EXPECT_EQ(chart->facts().raw, steps + steps / 50u);
+  charts->view()->set_x_kind(XKind::step);
+  charts->view()->set_log_x(false);
+  // A file has every value of what is on show, not what stands for them.
+  charts->view()->push({AxisRange{1, 15'000}, {}});
+  ASSERT_TRUE(wait_until([&] { return window->settled(); }));
+  QSignalSpy saved(panel, &PanelFrame::saved);
+  const QString path = QString::fromStdString((folder / "loss.csv").string());
+  panel->save_values(path);
+  ASSERT_TRUE(wait_until([&] { return saved.count() == 1; }));
+  QFile file(path);
+  ASSERT_TRUE(file.open(QIODevice::ReadOnly));
+  EXPECT_EQ(file.readAll().count('\n'), 1 + 15'000 + 15'000 / 50);
+}
+
+TEST(StoreWindow, ARunThatGrowsLongIsSummedUpAsItGoes) {
+  TemporaryFolder folder;
+  Steps steps;
+  steps.allowed = 900;
+  WindowOptions options = options_for(folder / "w", steps);
+  options.link.most_points = 1000;
+  options.first_run = small_config();
+  auto window = shown(options);
+  MonitorPage* page = window->monitor();
+  window->show_page(QStringLiteral("monitor"));
+  const auto loss = [&]() -> std::shared_ptr<const Series> {
+    const auto curves = page->charts()->panel(QStringLiteral("loss"))->chart()->curves();
+    return curves.empty() ? std::make_shared<Series>() : curves.front().series;
+  };
+  ASSERT_TRUE(wait_until([&] { return loss()->size() == 900; }));
+  EXPECT_FALSE(loss()->summed());
+  for (const std::int64_t until : {1900, 2900, 4000}) {
+    steps.allowed = until;
+    ASSERT_TRUE(wait_until([&] { return !loss()->empty() && loss()->xs().back() == static_cast<double>(until); }));
+  }
+  EXPECT_EQ(loss()->raw(0, loss()->size()), 4000u);
+  const auto xs = loss()->xs();
+  EXPECT_TRUE(std::is_sorted(xs.begin(), xs.end()));
+  EXPECT_EQ(std::adjacent_find(xs.begin(), xs.end()), xs.end());
+  QSignalSpy finished(window.get(), &MainWindow::finished);
+  window->close_without_asking();
+  ASSERT_TRUE(wait_until([&] { return finished.count() == 1; }));
 }
 
 TEST(StoreWindow, ARunIsStartedSeenStoppedAndResumed) {

@@ -13,6 +13,7 @@
 #include "ui/pages/runs/presets.h"
 #include "ui/shell/first_start.h"
 #include "ui/shell/own_text_dialog.h"
+#include "ui/theme/numbers.h"
 
 namespace stacklab::ui {
 namespace {
@@ -200,6 +201,57 @@ TEST_F(WholeWindow, PresetsAreBegunFromAndRunsMayOutliveTheWindow) {
     emit dialog->from_box()->activated(i);
     EXPECT_EQ(config_hash(dialog->form()->config()), config_hash(presets()[static_cast<std::size_t>(i) - 1].config));
   }
+}
+
+TEST_F(WholeWindow, TheMonitorsListIsFilteredPinnedAndHeldAgainstABaseline) {
+  open(30);
+  window->show_page(QStringLiteral("monitor"));
+  ASSERT_TRUE(settle());
+  MonitorPage* page = window->monitor();
+  RunOrder* order = page->run_list()->order();
+  RunFilterBox* box = page->run_filter();
+  const RunId looked_at = page->selected();
+  EXPECT_EQ(order->rowCount(), 30);
+  box->setFocus();
+  QTest::keyClicks(box, QStringLiteral("name = run-00007"));
+  ASSERT_TRUE(wait_until([&] { return box->is_idle() && order->rowCount() == 1; }));
+  EXPECT_EQ(order->run_at(order->index(0, 0)).summary.number, 7);
+  EXPECT_EQ(page->selected(), looked_at) << "a filter chooses no run";
+  keep_picture(window->grab().toImage(), QStringLiteral("monitor-filtered"));
+  // What is no filter says so, and the list stays.
+  box->setText(QStringLiteral("loss <"));
+  ASSERT_TRUE(wait_until([&] { return box->is_idle(); }));
+  EXPECT_FALSE(box->problem().isEmpty());
+  EXPECT_EQ(order->rowCount(), 1);
+  box->setText(QStringLiteral("name = run-00007"));
+  ASSERT_TRUE(wait_until([&] { return box->is_idle() && box->problem().isEmpty(); }));
+  // P pins it, here and in the table of runs; then it is on top and passes every filter.
+  page->run_list()->setCurrentIndex(order->index(0, 0));
+  QTest::keyClick(page->run_list(), Qt::Key_P);
+  EXPECT_TRUE(window->runs_page()->model()->pinned().contains(7));
+  box->clear();
+  ASSERT_TRUE(wait_until([&] { return box->is_idle() && order->rowCount() == 30; }));
+  EXPECT_EQ(order->run_at(order->index(0, 0)).summary.number, 7);
+  EXPECT_EQ(order->run_at(order->index(1, 0)).summary.number, 29);
+  box->setText(QStringLiteral("name = run-00011"));
+  ASSERT_TRUE(wait_until([&] { return box->is_idle() && order->rowCount() == 2; }));
+  box->clear();
+  ASSERT_TRUE(wait_until([&] { return box->is_idle() && order->rowCount() == 30; }));
+  // B makes it the baseline: the others say how far they are from it.
+  page->run_list()->setCurrentIndex(order->index(0, 0));
+  QTest::keyClick(page->run_list(), Qt::Key_B);
+  EXPECT_EQ(window->runs_page()->model()->baseline(), 7);
+  const auto mark = [&](int row) { return order->index(row, 0).data(RunListModel::mark_role).toString(); };
+  EXPECT_TRUE(mark(0).contains(QLatin1String("baseline")) && mark(0).contains(QLatin1String("pinned")));
+  const RunSummary base = order->run_at(order->index(0, 0)).summary, other = order->run_at(order->index(1, 0)).summary;
+  ASSERT_TRUE(base.last_loss && other.last_loss);
+  EXPECT_EQ(mark(1), format_loss_difference(*other.last_loss - *base.last_loss));
+  keep_picture(window->grab().toImage(), QStringLiteral("monitor-baseline"));
+  window->undo_stack()->undo();
+  EXPECT_EQ(page->runs()->baseline(), -1);
+  EXPECT_EQ(mark(1), QString());
+  window->undo_stack()->undo();
+  EXPECT_EQ(order->run_at(order->index(0, 0)).summary.number, 29);
 }
 
 }  // namespace

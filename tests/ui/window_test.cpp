@@ -216,7 +216,7 @@ TEST_F(WindowTest, HidingARunTakesItsCurveAway) {
   ASSERT_TRUE(wait_until([&] { return window->settled(); }));
   CurveChart* chart = page->charts()->panel(QStringLiteral("loss"))->chart();
   EXPECT_GT(count_pixels(chart->viewport()->grab().toImage(), theme().run_color(1), {}, 30), 200);
-  const QRect row = page->run_list()->visualRect(page->runs()->index(page->runs()->row_of(second.id)));
+  const QRect row = page->run_list()->visualRect(page->run_list()->order()->index_of(second.id));
   QTest::mouseClick(page->run_list()->viewport(), Qt::LeftButton, {}, row.topLeft() + QPoint(16, 16));
   EXPECT_FALSE(page->runs()->is_shown(second.id));
   ASSERT_TRUE(wait_until([&] { return page->settled(); }));

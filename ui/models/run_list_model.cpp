@@ -1,6 +1,7 @@
 #include "ui/models/run_list_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <unordered_set>
 
@@ -79,6 +80,7 @@ QVariant RunListModel::data(const QModelIndex& index, int role) const {
   const RunInfo& run = run_at(index.row());
   const QString why = cause_of(run, now_), word = look_of(run).word;
   const QString loss = run.summary.last_loss ? format_loss(*run.summary.last_loss) : missing();
+  const QString mark = role == mark_role || role == Qt::AccessibleTextRole ? mark_of(run) : QString();
   switch (role) {
     case Qt::DisplayRole:
       return text(run.summary.name);
@@ -87,9 +89,9 @@ QVariant RunListModel::data(const QModelIndex& index, int role) const {
     case Qt::CheckStateRole:
       return is_shown(run.summary.id) ? Qt::Checked : Qt::Unchecked;
     case Qt::AccessibleTextRole:
-      return tr("%1, %2, last loss %3, %4")
+      return tr("%1, %2, last loss %3, %4%5")
           .arg(text(run.summary.name), why.isEmpty() ? word : tr("%1: %2").arg(word, why), loss,
-               is_shown(run.summary.id) ? tr("on show") : tr("hidden"));
+               is_shown(run.summary.id) ? tr("on show") : tr("hidden"), mark.isEmpty() ? mark : tr(", %1").arg(mark));
     case run_id_role:
       return text(run.summary.id);
     case number_role:
@@ -102,9 +104,33 @@ QVariant RunListModel::data(const QModelIndex& index, int role) const {
       return loss;
     case state_role:
       return word;
+    case mark_role:
+      return mark;
     default:
       return {};
   }
+}
+
+QString RunListModel::mark_of(const RunInfo& run) const {
+  QStringList words;
+  if (is_pinned(run.summary.number)) words << tr("pinned");
+  if (run.summary.number == baseline_) {
+    words << tr("baseline");
+  } else if (run.summary.last_loss && std::isfinite(*run.summary.last_loss)) {
+    const auto base = std::find_if(rows_.begin(), rows_.end(),
+                                   [this](const RunInfo& other) { return other.summary.number == baseline_; });
+    if (base != rows_.end() && base->summary.last_loss)
+      words << format_loss_difference(*run.summary.last_loss - *base->summary.last_loss);
+  }
+  return words.join(QStringLiteral(", "));
+}
+
+void RunListModel::set_marks(const std::set<std::int64_t>& pinned, std::int64_t baseline) {
+  if (pinned == pinned_ && baseline == baseline_) return;
+  pinned_ = pinned;
+  baseline_ = baseline;
+  if (!rows_.empty()) announce(0, rowCount() - 1);
+  emit marks_changed();
 }
 
 bool RunListModel::setData(const QModelIndex& index, const QVariant& value, int role) {

@@ -11,7 +11,15 @@ namespace stacklab::ui {
 class RunListModel : public QAbstractListModel {
   Q_OBJECT
  public:
-  enum Role { run_id_role = Qt::UserRole + 1, number_role, shown_role, cause_role, last_loss_role, state_role };
+  enum Role {
+    run_id_role = Qt::UserRole + 1,
+    number_role,
+    shown_role,
+    cause_role,
+    last_loss_role,
+    state_role,
+    mark_role
+  };
   // So many of the newest runs are on show before the user chooses.
   static constexpr int shown_at_first = 10;
 
@@ -36,14 +44,23 @@ class RunListModel : public QAbstractListModel {
   void set_all_shown(const std::set<RunId>& shown);  // those of them that exist
   std::vector<const RunInfo*> shown_runs() const;
 
+  // Numbers of runs that stay on top, and the one that others are held against (-1: none).
+  void set_marks(const std::set<std::int64_t>& pinned, std::int64_t baseline);
+  bool is_pinned(std::int64_t number) const { return pinned_.count(number) > 0; }
+  std::int64_t baseline() const { return baseline_; }
+
  signals:
   void shown_changed();
+  void marks_changed();
 
  private:
   void announce(int first, int last);
+  QString mark_of(const RunInfo& run) const;
 
   std::vector<RunInfo> rows_;
   std::set<RunId> shown_, decided_;  // decided: shown or hidden once, by default or by the user
+  std::set<std::int64_t> pinned_;
+  std::int64_t baseline_ = -1;
   double now_ = 0;
 };
 

@@ -29,7 +29,7 @@ ConfigFacts config_facts(const std::string& config_json) {
 }
 
 bool is_notice(const RunEvent& event) {
-  return event.is_alert() || (event.kind != RunEvent::Kind::info && event.kind != RunEvent::Kind::checkpoint);
+  return !event.is_alert() && event.kind != RunEvent::Kind::info && event.kind != RunEvent::Kind::checkpoint;
 }
 
 }  // namespace stacklab::ui

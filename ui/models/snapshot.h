@@ -6,6 +6,7 @@
 #include <QMetaType>
 #include <QString>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,12 +55,22 @@ struct SeriesKey {
   auto operator<=>(const SeriesKey&) const = default;
 };
 
+// A stretch of steps, both ends included, and into how many parts a long run is summed up there.
+struct SeriesSection {
+  std::int64_t first = 0, last = 0, parts = 0;
+  bool operator==(const SeriesSection&) const = default;
+};
+using SectionsByRun = std::map<RunId, std::vector<SeriesSection>>;
+
 struct SeriesChunk {
   std::uint64_t generation = 0;  // of the request that first asked for this series
   SeriesKey key;
   bool restart = false;   // what was read before is void
   bool complete = false;  // nothing more was there when this was read
   std::vector<double> steps, values;
+  // Of points that stand for others (Series::append); empty: each stands for itself.
+  std::vector<std::uint32_t> spans;
+  std::vector<double> typical;
 };
 using SeriesChunkPtr = std::shared_ptr<const SeriesChunk>;
 
@@ -82,7 +93,7 @@ struct NoticesChunk {
   std::vector<Row> rows;
 };
 using NoticesChunkPtr = std::shared_ptr<const NoticesChunk>;
-// Whether an event is one to hear of.
+// Whether an event that is no alert is one to hear of all the same.
 bool is_notice(const RunEvent& event);
 using SystemInfoPtr = std::shared_ptr<const SystemInfo>;
 

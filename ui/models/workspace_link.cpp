@@ -76,6 +76,12 @@ std::uint64_t WorkspaceLink::follow(const std::vector<SeriesKey>& keys) {
   return generation_;
 }
 
+void WorkspaceLink::look_at(const SectionsByRun& sections) {
+  reader_->hurry();
+  QMetaObject::invokeMethod(
+      reader_, [reader = reader_, sections] { reader->look_at(sections); }, Qt::QueuedConnection);
+}
+
 std::uint64_t WorkspaceLink::follow_events(const RunId& run) {
   const std::uint64_t generation = ++generation_;
   reader_->hurry();
@@ -105,6 +111,23 @@ void WorkspaceLink::stop(const RunId& run) {
 void WorkspaceLink::stop_job(std::int64_t job) {
   if (const auto service = service_.lock(); service && !closing_) service->stop_job(job);
   QMetaObject::invokeMethod(reader_, &WorkspaceReader::wake, Qt::QueuedConnection);
+}
+
+void WorkspaceLink::trace(const RunId& run, std::function<void(const QString& error)> asked) {
+  const auto answer = std::make_shared<QString>();
+  with_store(
+      [run, answer](StoreReader*, JobService* service) {
+        if (!service) {
+          *answer = tr("This workspace is open for reading only.");
+          return;
+        }
+        const Result<bool> running = service->ask(run, JobService::Request::trace);
+        if (!running)
+          *answer = QString::fromStdString(running.error().message());
+        else if (!*running)
+          *answer = tr("It is not running.");
+      },
+      [answer, asked = std::move(asked)] { asked(*answer); });
 }
 
 void WorkspaceLink::in_background(std::function<void()> work, std::function<void()> done) {

@@ -25,6 +25,7 @@ struct LinkOptions {
   int active_period_ms = 200;               // between looks at the store while something runs
   int idle_period_ms = 1000;
   std::int64_t chunk_points = 20000;
+  std::int64_t most_points = 32768;  // of a series that come one by one; a longer one comes summed up
 };
 
 class WorkspaceLink : public QObject {
@@ -39,6 +40,9 @@ class WorkspaceLink : public QObject {
   // The series wanted from now on. Each comes from its start once, then what is new. Returns the generation: a key
   // asked for without a break keeps the one it had.
   std::uint64_t follow(const std::vector<SeriesKey>& keys);
+  // Where long runs are looked at closely, in ascending sections that leave nothing out; a run without any: alike
+  // everywhere.
+  void look_at(const SectionsByRun& sections);
   std::uint64_t follow_events(const RunId& run);
   std::uint64_t generation_of(const SeriesKey& key) const;
 
@@ -48,6 +52,8 @@ class WorkspaceLink : public QObject {
   void resume(const RunId& run);
   void stop(const RunId& run);
   void stop_job(std::int64_t job);
+  // Measures the next steps of a run by operation, whatever process trains it. asked gets what went wrong, or nothing.
+  void trace(const RunId& run, std::function<void(const QString& error)> asked);
 
   // Runs work on the reading thread, then done (if the link still lives) on this one.
   void in_background(std::function<void()> work, std::function<void()> done);

@@ -2,6 +2,7 @@
 
 #include <QDateTime>
 #include <algorithm>
+#include <cmath>
 
 namespace stacklab::ui {
 namespace {
@@ -12,6 +13,7 @@ constexpr int pump_period_ms = 5;
 constexpr int most_in_flight = 4;
 constexpr std::int64_t most_events = 500;
 constexpr int most_runs_heard = 20;  // at each look
+constexpr int alerts_period_ms = 1000;
 
 QString text(const std::string& s) { return QString::fromStdString(s); }
 
@@ -150,6 +152,7 @@ void WorkspaceReader::read_runs(WorkspaceSnapshot& snapshot) {
   }
   changes_seen_ = changes->counter;
   if (changes->everything) runs_.clear();
+  alerts_stale_ = alerts_stale_ || changes->everything || !changes->runs.empty();
   for (RunSummary& run : changes->runs) runs_[run.number] = std::move(run);
   snapshot.runs.reserve(runs_.size());
   for (const auto& [number, run] : runs_) {
@@ -164,65 +167,67 @@ void WorkspaceReader::read_runs(WorkspaceSnapshot& snapshot) {
     heard.name = info.summary.name;
     heard.beat = info.summary.last_beat;
     heard.state = info.summary.state;
+    heard.step = info.summary.step;
     snapshot.runs.push_back(std::move(info));
   }
 }
 
-Result<std::vector<SeriesPoint>> WorkspaceReader::read_points(const SeriesKey& key, Followed& followed) {
-  const std::int64_t after = followed.last_step;
-  const bool seconds = key.metric == seconds_series, tokens = key.metric == tokens_series;
-  if (!seconds && !tokens && key.metric != clock_series)
-    return reader_->series(key.run, key.metric, after, options_.chunk_points);
-  auto steps = reader_->steps(key.run, after, options_.chunk_points);
-  if (!steps) return tl::unexpected(steps.error());
-  if (followed.restart && !steps->empty()) followed.clock_start = steps->front().unix_time;
-  std::vector<SeriesPoint> points;
-  points.reserve(steps->size());
-  for (const StepRow& row : *steps)
-    points.push_back({row.step, seconds  ? row.process_seconds
-                                : tokens ? static_cast<double>(row.tokens)
-                                         : row.unix_time - followed.clock_start});
-  return points;
+void WorkspaceReader::look_at(SectionsByRun sections) {
+  sections.swap(sections_);
+  for (auto& [key, followed] : followed_) {
+    if (!followed.summed) continue;
+    const auto before = sections.find(key.run), now = sections_.find(key.run);
+    const bool same = before == sections.end() || now == sections_.end()
+                          ? (before == sections.end()) == (now == sections_.end())
+                          : before->second == now->second;
+    if (!same) start_over(key, followed);
+  }
+  hurry_ = false;
+  wake();
+}
+
+void WorkspaceReader::start_over(const SeriesKey& key, Followed& followed) {
+  followed.last_step = std::numeric_limits<std::int64_t>::min();
+  followed.restart = true;
+  const auto heard = heard_.find(key.run);
+  // What is long now has no more than this many steps; a short one is read as it is.
+  const std::int64_t steps = heard == heard_.end() ? 0 : heard->second.step;
+  followed.summed = std::max(steps, followed.sent) > options_.most_points;
+  followed.sent = 0;
 }
 
 bool WorkspaceReader::read_series() {
   for (auto& [key, followed] : followed_) {
     const auto epoch = reader_->series_epoch(key.run);
     if (!epoch) continue;  // the run has no row yet
-    if (*epoch != followed.epoch) {
+    if (*epoch != followed.epoch || followed.sent > options_.most_points) {
       followed.epoch = *epoch;
-      followed.last_step = std::numeric_limits<std::int64_t>::min();
-      followed.restart = true;
+      start_over(key, followed);
     }
     for (;;) {
       if (hurry_) return false;
       // The window takes chunks one by one between its other work; never let them pile up.
       if (chunks_in_flight_ >= most_in_flight) return false;
-      auto points = read_points(key, followed);
-      if (!points) {
-        error_ = text(points.error().message());
+      auto chunk = std::make_shared<SeriesChunk>();
+      const Status read =
+          followed.restart && followed.summed ? read_summed(key, followed, *chunk) : read_chunk(key, followed, *chunk);
+      if (!read) {
+        error_ = text(read.error().message());
         break;
       }
-      const bool complete = static_cast<std::int64_t>(points->size()) < options_.chunk_points;
-      if (!points->empty() || followed.restart || complete != followed.complete) {
-        auto chunk = std::make_shared<SeriesChunk>();
+      if (!chunk->steps.empty() || followed.restart || chunk->complete != followed.complete) {
         chunk->generation = followed.generation;
         chunk->key = key;
         chunk->restart = followed.restart;
-        chunk->complete = complete;
-        chunk->steps.reserve(points->size());
-        chunk->values.reserve(points->size());
-        for (const SeriesPoint& point : *points) {
-          chunk->steps.push_back(static_cast<double>(point.step));
-          chunk->values.push_back(point.value);
-        }
-        if (!points->empty()) followed.last_step = points->back().step;
+        if (!chunk->steps.empty()) followed.last_step = std::llround(chunk->steps.back());
+        if (!followed.restart || !followed.summed) followed.sent += static_cast<std::int64_t>(chunk->steps.size());
         followed.restart = false;
-        followed.complete = complete;
+        followed.complete = chunk->complete;
         ++chunks_in_flight_;
-        emit chunk_ready(std::move(chunk));
+        emit chunk_ready(chunk);
       }
-      if (complete) break;
+      // A run that has grown too long on the way comes anew.
+      if (chunk->complete || followed.sent > options_.most_points) break;
     }
   }
   return true;
@@ -264,8 +269,26 @@ void WorkspaceReader::read_events() {
   emit events_ready(std::move(chunk));
 }
 
+void WorkspaceReader::read_alerts(NoticesChunk& chunk) {
+  if (!alerts_stale_ || hurry_ || (since_alerts_.isValid() && since_alerts_.elapsed() < alerts_period_ms)) return;
+  auto alerts = reader_->alerts(false, most_events);
+  since_alerts_.start();
+  if (!alerts) {
+    error_ = text(alerts.error().message());
+    return;
+  }
+  alerts_stale_ = false;
+  for (auto alert = alerts->rbegin(); alert != alerts->rend(); ++alert) {
+    const auto told = alerts_told_.find(alert->row.id);
+    if (told != alerts_told_.end() && told->second == alert->row.resolved) continue;
+    alerts_told_[alert->row.id] = alert->row.resolved;
+    chunk.rows.push_back({alert->run, alert->name, std::move(alert->row)});
+  }
+}
+
 void WorkspaceReader::read_notices() {
   auto chunk = std::make_shared<NoticesChunk>();
+  read_alerts(*chunk);
   int looked_at = 0;
   for (auto& [run, heard] : heard_) {
     if (heard.seen == heard.beat && heard.seen_state == heard.state) continue;

@@ -24,6 +24,7 @@ class WorkspaceReader : public QObject {
   // On the reading thread.
   void open();
   void follow(std::vector<std::pair<SeriesKey, std::uint64_t>> keys);
+  void look_at(SectionsByRun sections);
   void follow_events(RunId run, std::uint64_t generation);
   void wake();
   void drain();  // waits, turn by turn, until the jobs have ended; then shuts everything and emits drained()
@@ -58,16 +59,21 @@ class WorkspaceReader : public QObject {
     bool complete = false;  // and knows that it has all there is
     std::int64_t last_step = std::numeric_limits<std::int64_t>::min();
     double clock_start = 0;  // unix time of the first row
+    std::int64_t sent = 0;   // points, since it was read from its start
+    bool summed = false;     // some of them stand for others
   };
 
   void look();
   void pump();
   void read_runs(WorkspaceSnapshot& snapshot);
   void read_jobs(WorkspaceSnapshot& snapshot);
-  Result<std::vector<SeriesPoint>> read_points(const SeriesKey& key, Followed& followed);
+  void start_over(const SeriesKey& key, Followed& followed);
+  Status read_chunk(const SeriesKey& key, Followed& followed, SeriesChunk& chunk);
+  Status read_summed(const SeriesKey& key, Followed& followed, SeriesChunk& chunk);
   bool read_series();  // false: left early, more is waiting
   void read_events();
   void read_notices();
+  void read_alerts(NoticesChunk& chunk);
   void read_system();
   void schedule(int ms);
 
@@ -79,6 +85,7 @@ class WorkspaceReader : public QObject {
   QElapsedTimer since_system_;
   std::uint64_t generation_ = 0;
   std::map<SeriesKey, Followed> followed_;
+  SectionsByRun sections_;
   RunId events_run_;
   std::uint64_t events_generation_ = 0;
   std::int64_t last_event_ = 0;
@@ -90,13 +97,17 @@ class WorkspaceReader : public QObject {
   // How far each run's events have been looked through for notices, and what it looked like then.
   struct Heard {
     std::string name;
-    std::int64_t last_event = 0;
+    std::int64_t last_event = 0, step = 0;
     double beat = -1, seen = -2;
     RunState state = RunState::queued, seen_state = RunState::queued;
   };
   std::map<RunId, Heard> heard_;
   std::map<std::int64_t, RunSummary> runs_;  // by number, as the store had them last
   std::int64_t changes_seen_ = 0;
+  // Alerts of all runs, as they were told last: when they were over.
+  std::map<std::int64_t, double> alerts_told_;
+  bool alerts_stale_ = true;
+  QElapsedTimer since_alerts_;
   QString error_;
   bool active_ = false, draining_ = false;
   std::atomic<bool> hurry_ = false;

@@ -40,6 +40,20 @@ std::optional<double> CurveChart::snapped(double x) const {
   return best;
 }
 
+// What the baseline's curve of the same metric has there, as it is drawn; none for the baseline itself.
+std::optional<double> CurveChart::baseline_at(const Live& of, double x) const {
+  if (of.curve.baseline) return std::nullopt;
+  for (const auto& live : lives_) {
+    if (!live->curve.baseline || live->curve.metric != of.curve.metric) continue;
+    const auto xs = live->xs();
+    if (xs.empty() || x < xs.front() || x > xs.back()) return std::nullopt;
+    const std::size_t i = nearest_index(xs, x);
+    const double value = is_smoothed(live->curve) ? live->smoother.ys()[i] : live->curve.series->ys()[i];
+    return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 Readout CurveChart::readout(double x, std::optional<double> y_pixel) const {
   Readout result;
   const XKind kind = shared_->x_kind();
@@ -75,6 +89,9 @@ Readout CurveChart::readout(double x, std::optional<double> y_pixel) const {
       row.raw = tr("at %1").arg(format_x(kind, xs[i]));
     else if (smoothed)
       row.raw = tr("raw %1").arg(format_value(raw, setup_.format));
+    if (const auto base = baseline_at(*live, x); base && std::isfinite(shown))
+      row.raw += (row.raw.isEmpty() ? QString() : QStringLiteral(", ")) +
+                 tr("%1 to baseline").arg(format_difference(shown - *base, setup_.format));
     const double axis = setup_.log_y ? std::log10(shown) : shown;
     row.distance = y_pixel && std::isfinite(axis) ? std::abs(frame_.py(axis) - *y_pixel) : 1e9;
     result.rows.push_back(row);
@@ -83,7 +100,7 @@ Readout CurveChart::readout(double x, std::optional<double> y_pixel) const {
       result.aside += tr("%1 tokens").arg(format_amount(live->curve.tokens_per_step * step));
       const Series* seconds = live->curve.seconds.get();
       if (seconds && !seconds->empty() && step <= seconds->xs().back())
-        result.aside += tr(", %1").arg(format_duration(seconds->ys()[seconds->nearest(step)]));
+        result.aside += tr(", %1").arg(format_duration(x_at_step(*seconds, step)));
     }
   }
   std::stable_sort(result.rows.begin(), result.rows.end(),

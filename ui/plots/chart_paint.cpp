@@ -99,7 +99,13 @@ void MarksItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidge
     const QString words = m.elidedText(line.text, Qt::ElideRight, std::max(20.0, f.plot.width() - 6));
     const double width = m.horizontalAdvance(words);
     const bool above = y - m.height() - 2 > f.plot.top() - 4;
-    const QRectF box(f.plot.right() - width - 6, above ? y - m.height() - 1 : y + 2, width + 4, m.height());
+    QRectF box(f.plot.right() - width - 6, above ? y - m.height() - 1 : y + 2, width + 4, m.height());
+    // Signs of events have the top to themselves.
+    const double signs_end = f.plot.top() - 1 + glyph_side;
+    const bool meets_sign = std::any_of(f.events.begin(), f.events.end(), [&](const auto& event) {
+      return f.px(event.x) + glyph_side / 2 > box.left() && f.px(event.x) - glyph_side / 2 < box.right();
+    });
+    if (meets_sign && box.top() < signs_end) box.moveTop(std::max(y + 2, signs_end));
     painter->fillRect(box, t[Token::surface]);
     painter->setPen(t[line.limit ? Token::bad : Token::text3]);
     painter->drawText(box, Qt::AlignCenter, words);

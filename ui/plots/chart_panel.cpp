@@ -54,7 +54,8 @@ void ChartPanel::update_badges() {
                 .arg(chart_->setup().title, facts.first_non_finite_curve,
                      format_count(static_cast<std::int64_t>(facts.non_finite))));
   set_badge(hidden_, facts.hidden > 0,
-            tr("%1 non-positive hidden").arg(format_count(static_cast<std::int64_t>(facts.hidden))),
+            (facts.summed ? tr("%1 or more non-positive hidden") : tr("%1 non-positive hidden"))
+                .arg(format_count(static_cast<std::int64_t>(facts.hidden))),
             tr("A log axis cannot show values of 0 and below. Click for a linear axis."));
   set_badge(robust_, facts.robust_cuts, tr("robust range"),
             tr("The axis holds the middle 98 % of the values. Click to show all."));
@@ -83,7 +84,13 @@ void ChartPanel::fill_menu(QMenu* menu) {
 }
 
 void ChartPanel::save_values(const QString& path) {
-  save_values_later(this, extract(*chart_), path, [this, path](const QString& error) { emit saved(path, error); });
+  const auto save = [this, path](std::vector<CurveExtract> curves) {
+    save_values_later(this, std::move(curves), path, [this, path](const QString& error) { emit saved(path, error); });
+  };
+  if (whole_values_)
+    whole_values_(extract(*chart_), save);
+  else
+    save(extract(*chart_));
 }
 
 void ChartPanel::resizeEvent(QResizeEvent* event) {

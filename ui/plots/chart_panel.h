@@ -1,10 +1,16 @@
 // A chart in its frame, with what its badges say.
 #pragma once
 
+#include <functional>
+
 #include "ui/plots/curve_chart.h"
+#include "ui/plots/export.h"
 #include "ui/plots/panel_frame.h"
 
 namespace stacklab::ui {
+
+// Gives curves with all their points, where some stand for others, to whom it is handed.
+using WholeValues = std::function<void(std::vector<CurveExtract>, std::function<void(std::vector<CurveExtract>)>)>;
 
 class ChartPanel : public PanelFrame {
   Q_OBJECT
@@ -13,6 +19,7 @@ class ChartPanel : public PanelFrame {
 
   CurveChart* chart() const { return chart_; }
   void set_log_y(bool log);
+  void set_whole_values(WholeValues whole) { whole_values_ = std::move(whole); }
   void save_values(const QString& path);  // CSV of the visible range, written on another thread
 
  signals:
@@ -31,6 +38,7 @@ class ChartPanel : public PanelFrame {
   QToolButton* robust_;
   QToolButton* zoomed_;
   CurveChart* chart_;
+  WholeValues whole_values_;  // empty: what the chart has is all there is
 };
 
 }  // namespace stacklab::ui

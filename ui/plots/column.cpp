@@ -78,9 +78,35 @@ void Series::append(std::span<const double> xs, std::span<const double> ys) {
   ++version_;
 }
 
+void Series::append(std::span<const double> xs, std::span<const double> ys, std::span<const std::uint32_t> spans,
+                    std::span<const double> typical) {
+  if (!spans.empty()) {
+    spans_.resize(xs_.size(), 1);
+    for (std::size_t i = typical_.size(); i < xs_.size(); ++i) typical_.push_back(ys_[i]);
+    spans_.insert(spans_.end(), spans.begin(), spans.end());
+    typical_.insert(typical_.end(), typical.begin(), typical.end());
+  }
+  append(xs, ys);
+}
+
+std::size_t Series::raw(std::size_t begin, std::size_t end) const {
+  std::size_t sum = 0;
+  for (std::size_t i = begin; i < end && i < spans_.size(); ++i) sum += spans_[i];
+  return sum + end - std::min(end, std::max(begin, spans_.size()));
+}
+
+std::size_t Series::non_finite(std::size_t begin, std::size_t end) const {
+  const auto& bad = ys_.non_finite();
+  std::size_t sum = 0;
+  for (auto it = std::lower_bound(bad.begin(), bad.end(), begin); it != bad.end() && *it < end; ++it) sum += span(*it);
+  return sum;
+}
+
 void Series::clear() {
   xs_.clear();
   ys_.clear();
+  spans_.clear();
+  typical_.clear();
   ++version_;
   ++epoch_;
 }
@@ -110,8 +136,11 @@ void Smoother::update(const Series& series, double beta) {
       fresh.push_back(std::numeric_limits<double>::quiet_NaN());
       continue;
     }
-    weight_ = beta_ * weight_ + (1 - beta_);
-    average_ += (raw[i] - average_) * ((1 - beta_) / weight_);
+    if (const std::uint32_t span = series.span(i); span > 0) {
+      const double kept = span == 1 ? beta_ : std::pow(beta_, span);
+      weight_ = kept * weight_ + (1 - kept);
+      average_ += (series.typical(i) - average_) * ((1 - kept) / weight_);
+    }
     fresh.push_back(average_);
   }
   ys_.append(fresh);

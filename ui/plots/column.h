@@ -50,10 +50,15 @@ class Column {
 // Index of what is nearest to x in xs, which ascend; 0 when there is nothing.
 std::size_t nearest_index(std::span<const double> xs, double x);
 
-// A metric of a run: x ascending (steps).
+// A metric of a run: x ascending (steps). Of a long run it holds what the store has summed up: points that stand for
+// others, the smallest and largest of each stretch among them.
 class Series {
  public:
   void append(std::span<const double> xs, std::span<const double> ys);
+  // spans: how many values each point stands for, itself included; 0: another of its stretch does. typical: their mean,
+  // where a point stands for several.
+  void append(std::span<const double> xs, std::span<const double> ys, std::span<const std::uint32_t> spans,
+              std::span<const double> typical);
   void clear();
 
   std::size_t size() const { return xs_.size(); }
@@ -64,16 +69,25 @@ class Series {
   std::uint64_t epoch() const { return epoch_; }      // changes with every clear
   std::size_t nearest(double x) const;                // as nearest_index
 
+  bool summed() const { return !spans_.empty(); }  // some points stand for others
+  std::uint32_t span(std::size_t i) const { return i < spans_.size() ? spans_[i] : 1; }
+  double typical(std::size_t i) const { return i < typical_.size() ? typical_[i] : ys_[i]; }
+  // How many values the points [begin, end) stand for, and how many of these are not finite.
+  std::size_t raw(std::size_t begin, std::size_t end) const;
+  std::size_t non_finite(std::size_t begin, std::size_t end) const;
+
  private:
   std::vector<double> xs_;
   Column ys_;
+  std::vector<std::uint32_t> spans_;  // of the first points; the others stand for themselves
+  std::vector<double> typical_;       // as spans_
   std::uint64_t version_ = 1;
   std::uint64_t epoch_ = 1;
 };
 
 // Debiased exponential average over the finite values: a constant stays exactly constant, the first value is itself,
 // and a non-finite value leaves a gap without spoiling what follows. Keeps up with a growing series at the cost of what
-// is new.
+// is new. What is summed up counts with its mean, as often as it has values.
 class Smoother {
  public:
   void update(const Series& series, double beta);

@@ -355,7 +355,9 @@ void CurveChart::lay_out() {
 
 AxisRange CurveChart::data_window() const {
   const bool log = shared_->log_x();
-  return {from_axis(frame_.x.low, log), from_axis(frame_.x.high, log)};
+  // There and back again a logarithm is rounded; what lies on the edge is in the window.
+  const double slack = log ? 1e-12 : 0;
+  return {from_axis(frame_.x.low, log) * (1 - slack), from_axis(frame_.x.high, log) * (1 + slack)};
 }
 
 void CurveChart::draw_curve(Live& live, const Window& window) {
@@ -369,9 +371,10 @@ void CurveChart::draw_curve(Live& live, const Window& window) {
   live.dots.clear();
   live.circles.clear();
   const Decimated raw = decimate(live.xs(), series.ys(), window);
-  live.raw = raw.raw;
+  const auto [begin, end] = index_range(live.xs(), window.x0, window.x1);
+  live.raw = series.raw(begin, end);
   live.hidden = raw.hidden;
-  live.non_finite = raw.non_finite;
+  live.non_finite = series.non_finite(begin, end);
   live.gaps = raw.gaps;
   live.drawn = raw.points.size();
   if (live.curve.points) {
@@ -511,6 +514,7 @@ void CurveChart::collect_facts() {
     facts.raw += live->raw;
     facts.drawn += live->drawn;
     facts.hidden += live->hidden;
+    facts.summed = facts.summed || live->curve.series->summed();
     facts.non_finite += live->non_finite;
     const auto& bad = live->curve.series->ys().non_finite();
     if (bad.empty()) continue;

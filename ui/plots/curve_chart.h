@@ -30,7 +30,8 @@ struct Curve {
   bool smooth = true;       // false: shown as it is, whatever the smoothing
   bool points = false;      // hollow circles instead of a line, never smoothed
   bool focused = false;
-  bool muted = false;  // in grey: one of several lines of a run that is not the chosen one
+  bool baseline = false;  // others are held against it
+  bool muted = false;     // in grey: one of several lines of a run that is not the chosen one
   // Where its steps lie on the x axis, if that does not count steps: step -> x / axis_scale.
   std::shared_ptr<const Series> axis = {};
   double axis_scale = 1;
@@ -71,6 +72,7 @@ struct ChartFacts {
   double first_non_finite_step = 0;
   QString first_non_finite_curve;
   bool robust_cuts = false;
+  bool summed = false;  // of a long run: hidden is the least that it can be
   bool operator==(const ChartFacts&) const = default;
 };
 
@@ -170,6 +172,7 @@ class CurveChart : public QChartView {
   double x_at(double pixel) const;  // data unit
   double y_at(double pixel) const;  // axis unit
   std::optional<double> snapped(double x) const;
+  std::optional<double> baseline_at(const Live& of, double x) const;
   QColor color_of(const Curve& curve) const;
   void hover(const QPointF& position);
   void show_tip(const QPointF& position);

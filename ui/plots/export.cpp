@@ -40,12 +40,20 @@ std::vector<CurveExtract> extract(const CurveChart& chart) {
     const auto xs = curve.series->xs();
     const auto ys = curve.series->ys().values();
     const auto [begin, end] = ranges[at++];
-    result.push_back(
-        {curve.group_id,
-         curve.group,
-         curve.metric,
-         {xs.begin() + static_cast<std::ptrdiff_t>(begin), xs.begin() + static_cast<std::ptrdiff_t>(end)},
-         {ys.begin() + static_cast<std::ptrdiff_t>(begin), ys.begin() + static_cast<std::ptrdiff_t>(end)}});
+    result.push_back({curve.group_id,
+                      curve.group,
+                      curve.metric,
+                      {xs.begin() + static_cast<std::ptrdiff_t>(begin), xs.begin() + static_cast<std::ptrdiff_t>(end)},
+                      {ys.begin() + static_cast<std::ptrdiff_t>(begin), ys.begin() + static_cast<std::ptrdiff_t>(end)},
+                      curve.series->summed()});
+    CurveExtract& made = result.back();
+    if (made.xs.empty()) continue;
+    made.first_step = std::llround(made.xs.front());
+    made.last_step = std::llround(made.xs.back());
+    if (chart.shared()->x_kind() != XKind::step) continue;
+    const AxisRange window = chart.data_window();
+    made.first_step = std::llround(std::ceil(std::max(window.low, curve.series->xs().front())));
+    made.last_step = std::llround(std::floor(std::min(window.high, curve.series->xs().back())));
   }
   return result;
 }

@@ -16,6 +16,8 @@ namespace stacklab::ui {
 struct CurveExtract {
   QString run_id, run_name, metric;
   std::vector<double> xs, ys;
+  bool summed = false;                         // some of these points stand for others
+  std::int64_t first_step = 0, last_step = 0;  // of the window
 };
 std::vector<CurveExtract> extract(const CurveChart& chart);
 

@@ -1,11 +1,15 @@
 #include "ui/plots/series_table.h"
 
+#include <QAction>
+#include <QApplication>
+#include <QClipboard>
 #include <QDialog>
 #include <QHeaderView>
 #include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "ui/plots/export.h"
 #include "ui/theme/look.h"
@@ -56,24 +60,70 @@ QVariant SeriesTableModel::headerData(int section, Qt::Orientation orientation, 
   return section == 0 ? tr("step") : curves_[static_cast<std::size_t>(section) - 1].title;
 }
 
-void show_table(const CurveChart& chart, QWidget* parent) {
+QString selected_text(const QAbstractItemView& view) {
+  QModelIndexList chosen = view.selectionModel()->selectedIndexes();
+  if (chosen.isEmpty()) return {};
+  std::sort(chosen.begin(), chosen.end());
+  QStringList head;
+  std::set<int> columns;
+  for (const QModelIndex& index : chosen) columns.insert(index.column());
+  const auto title = [&](int section, Qt::Orientation across) {
+    return view.model()->headerData(section, across).toString();
+  };
+  const bool named_rows = !title(0, Qt::Vertical).isEmpty();
+  if (named_rows) head << QString();
+  for (const int column : columns) head << title(column, Qt::Horizontal);
+  QString text = head.join(QLatin1Char('\t'));
+  int row = -1;
+  for (const QModelIndex& index : chosen) {
+    if (index.row() != row) {
+      text += QLatin1Char('\n');
+      if (named_rows) text += title(index.row(), Qt::Vertical) + QLatin1Char('\t');
+    } else {
+      text += QLatin1Char('\t');
+    }
+    row = index.row();
+    text += index.data().toString();
+  }
+  return text + QLatin1Char('\n');
+}
+
+QDialog* show_table(QAbstractItemModel* model, const QString& title, const QString& name, QWidget* parent) {
   auto* dialog = new QDialog(parent);
+  dialog->setObjectName(QStringLiteral("table"));
   dialog->setAttribute(Qt::WA_DeleteOnClose);
-  dialog->setWindowTitle(QObject::tr("%1, %2").arg(chart.setup().title, chart.setup().unit));
+  dialog->setWindowTitle(title);
   auto* column = new QVBoxLayout(dialog);
   auto* table = new QTableView(dialog);
-  table->setModel(new SeriesTableModel(chart, table));
-  table->setAccessibleName(QObject::tr("%1 as a table").arg(chart.setup().title));
-  table->verticalHeader()->hide();
+  model->setParent(table);
+  table->setModel(model);
+  table->setAccessibleName(name);
+  if (model->headerData(0, Qt::Vertical).toString().isEmpty()) table->verticalHeader()->hide();
   table->verticalHeader()->setDefaultSectionSize(metrics().row());
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::Interactive);
-  table->horizontalHeader()->setDefaultSectionSize(metrics().scaled(150));
-  table->horizontalHeader()->setStretchLastSection(true);
   table->setFont(look().number_font(TextRole::body));
-  table->scrollToBottom();
+  auto* copy = new QAction(QObject::tr("Copy"), table);
+  copy->setShortcut(QKeySequence::Copy);
+  copy->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+  table->addAction(copy);
+  table->setContextMenuPolicy(Qt::ActionsContextMenu);
+  QObject::connect(copy, &QAction::triggered, table, [table] {
+    if (const QString text = selected_text(*table); !text.isEmpty()) QApplication::clipboard()->setText(text);
+  });
   column->addWidget(table);
   dialog->resize(metrics().scaled(480), metrics().scaled(560));
   dialog->show();
+  return dialog;
+}
+
+void show_table(const CurveChart& chart, QWidget* parent) {
+  QDialog* dialog = show_table(new SeriesTableModel(chart, nullptr),
+                               QObject::tr("%1, %2").arg(chart.setup().title, chart.setup().unit),
+                               QObject::tr("%1 as a table").arg(chart.setup().title), parent);
+  auto* table = dialog->findChild<QTableView*>();
+  table->horizontalHeader()->setDefaultSectionSize(metrics().scaled(150));
+  table->horizontalHeader()->setStretchLastSection(true);
+  table->scrollToBottom();
 }
 
 }  // namespace stacklab::ui

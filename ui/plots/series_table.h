@@ -6,6 +6,9 @@
 
 #include "ui/plots/curve_chart.h"
 
+class QAbstractItemView;
+class QDialog;
+
 namespace stacklab::ui {
 
 class SeriesTableModel : public QAbstractTableModel {
@@ -27,7 +30,10 @@ class SeriesTableModel : public QAbstractTableModel {
   ValueFormat format_;
 };
 
-// Opens a window with the table; it deletes itself when closed.
+// Opens a window with the table; it deletes itself when closed. What is selected is copied with tabs between.
 void show_table(const CurveChart& chart, QWidget* parent);
+// Takes the model.
+QDialog* show_table(QAbstractItemModel* model, const QString& title, const QString& name, QWidget* parent);
+QString selected_text(const QAbstractItemView& view);
 
 }  // namespace stacklab::ui

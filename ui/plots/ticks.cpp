@@ -74,6 +74,10 @@ std::vector<double> multiples(AxisRange range, double step) {
 
 }  // namespace
 
+QString format_difference(double value, ValueFormat format) {
+  return (value < 0 ? QChar(0x2212) : QChar(QLatin1Char('+'))) + format_value(std::abs(value), format);
+}
+
 QString format_value(double value, ValueFormat format) {
   switch (format) {
     case ValueFormat::fixed3:

@@ -9,6 +9,7 @@ namespace stacklab::ui {
 // How a panel's values are written: 3.149; 0.43; 2.0e-2; 13.7k; 45.1 %; 24.5 GB.
 enum class ValueFormat { fixed3, fixed2, scientific, compact, percent, bytes };
 QString format_value(double value, ValueFormat format);
+QString format_difference(double value, ValueFormat format);  // with its sign
 
 struct Tick {
   double position = 0;  // in the axis' unit: log10 on a log axis

@@ -4,6 +4,7 @@
 #include <QJsonArray>
 #include <algorithm>
 
+#include "ui/models/event_list_model.h"
 #include "ui/models/state_look.h"
 #include "ui/theme/numbers.h"
 
@@ -27,7 +28,14 @@ bool NoticeModel::was_read(const Notification& n) const {
 void NoticeModel::add(std::vector<Notification> notices) {
   const int before = unread();
   for (Notification& one : notices) {
-    if (known_.contains(one.key)) continue;
+    if (known_.contains(one.key)) {
+      const auto same = std::find_if(rows_.begin(), rows_.end(), [&](const auto& row) { return row.key == one.key; });
+      if (same == rows_.end() || same->standing == one.standing) continue;
+      same->standing = one.standing;
+      const QModelIndex at = index(static_cast<int>(same - rows_.begin()));
+      emit dataChanged(at, at);
+      continue;
+    }
     if (quiet_.contains(one.kind)) {
       if (quieted_.size() < most_rows) quieted_.push_back(std::move(one));
       continue;
@@ -108,6 +116,7 @@ QVariant NoticeModel::data(const QModelIndex& index, int role) const {
   QStringList detail;
   if (!n.run_name.isEmpty()) detail << n.run_name;
   if (n.step > 0) detail << tr("step %1").arg(format_count(n.step));
+  if (!n.standing.isEmpty()) detail << n.standing;
   if (n.unix_time > 0) detail << format_clock(n.unix_time);
   switch (role) {
     case Qt::DisplayRole:
@@ -145,7 +154,8 @@ Notification notice_of(const NoticesChunk::Row& row) {
           text(row.name),
           row.run,
           row.event.event.step,
-          row.event.unix_time};
+          row.event.unix_time,
+          EventListModel::alert_word(row.event)};
 }
 
 std::optional<Notification> notice_of_change(const RunInfo& before, const RunInfo& after, double now) {

@@ -22,6 +22,7 @@ struct Notification {
   RunId run;              // empty: not of a run
   std::int64_t step = 0;  // 0: of no step
   double unix_time = 0;
+  QString standing = {};  // of an alert: whether it is over
 };
 
 class NoticeModel : public QAbstractListModel {
@@ -34,7 +35,7 @@ class NoticeModel : public QAbstractListModel {
 
   // Of quiet kinds nothing is shown; what came of them meanwhile appears when they are no longer quiet.
   void set_quiet_kinds(const QStringList& kinds);
-  void add(std::vector<Notification> notices);  // known keys are passed over
+  void add(std::vector<Notification> notices);  // of known keys only how they stand is taken over
   int unread() const;
   bool is_unread(int row) const;
   void mark_read(int row, bool read = true);

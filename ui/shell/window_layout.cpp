@@ -17,6 +17,10 @@ namespace {
 
 constexpr int dock_width = 300;
 constexpr int dock_needs_width = 1280, list_needs_width = 1100;
+// What of these is text, and grows with it; and what charts need beside a dock that was opened all the same.
+constexpr int side_width = 226 + 76, charts_need_width = 320;
+
+int with_text(int width, int of_it_text) { return width + metrics().scaled(of_it_text) - of_it_text; }
 constexpr QSize first_size(1400, 900);
 
 // The list of perspectives before and after.
@@ -112,6 +116,7 @@ void MainWindow::override_theme(ThemeMode mode) {
 
 void MainWindow::set_zoom(int percent) {
   look().set_zoom(percent);
+  fit_to_width(width());
   if (!options_.for_pictures) keeper()->change([](Settings& s) { s.zoom = look().zoom(); });
 }
 
@@ -139,10 +144,9 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
 
 void MainWindow::fit_to_width(int width) {
   if (!dock_ || !inspector_shown_) return;
-  narrow_ = width < dock_needs_width;
+  narrow_ = width < with_text(dock_needs_width, side_width + dock_width);
   if (!narrow_) dock_opened_ = false;
-  very_narrow_ = width < list_needs_width;
-  for (Page* page : page_list_) page->set_list_visible(!very_narrow_ && list_shown_->isChecked());
+  very_narrow_ = width < with_text(list_needs_width, side_width);
   fit_dock();
 }
 
@@ -156,6 +160,9 @@ void MainWindow::fit_dock() {
   dock_rail_->set_tabs(wanted ? shown->dock() : nullptr);
   dock_rail_->setVisible(wanted && narrow_);
   dock_rail_->show_open(open);
+  const bool list_fits =
+      !very_narrow_ && !(narrow_ && open && width() < metrics().scaled(side_width + dock_width + charts_need_width));
+  for (Page* page : page_list_) page->set_list_visible(list_fits && list_shown_->isChecked());
 }
 
 void MainWindow::open_dock_tab(int tab) {

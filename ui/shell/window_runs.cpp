@@ -37,6 +37,14 @@ void MainWindow::connect_runs() {
     if (snapshot_) restore_shown();
   });
   connect(list, &RunListModel::shown_changed, this, &MainWindow::tell_shown);
+  // What is pinned, and which run others are held against, is the table's to know and to keep.
+  connect(runs_page_, &RunsPage::marks_changed, this, [this, list] {
+    const QSet<std::int64_t>& pinned = runs_page_->model()->pinned();
+    list->set_marks({pinned.begin(), pinned.end()}, runs_page_->model()->baseline());
+  });
+  connect(monitor_, &MonitorPage::pin_wanted, runs_page_,
+          [this](qint64 number) { runs_page_->toggle_pinned({number}); });
+  connect(monitor_, &MonitorPage::baseline_wanted, runs_page_, &RunsPage::toggle_baseline);
 }
 
 // The first run explains itself where the table will be.

@@ -37,6 +37,11 @@ QString format_fixed(double value, int decimals) {
 
 QString format_loss(double value) { return format_fixed(value, 3); }
 
+QString format_loss_difference(double value) {
+  if (!std::isfinite(value)) return format_fixed(value, 3);
+  return (value < 0 ? QChar(0x2212) : QChar(QLatin1Char('+'))) + format_fixed(std::abs(value), 3);
+}
+
 QString format_rate(double value) {
   if (!std::isfinite(value)) return word_for(value);
   if (value == 0) return QStringLiteral("0");

@@ -10,6 +10,7 @@ inline QString missing() { return QStringLiteral("–"); }
 
 QString format_fixed(double value, int decimals);  // 3.149; NaN, inf as words
 QString format_loss(double value);                 // 3 decimals
+QString format_loss_difference(double value);      // the same, with its sign
 QString format_rate(double value);                 // 2.0e-2
 QString format_count(std::int64_t value);          // 101,353,728
 QString format_compact(double value);              // 231.5k, 6.54M, 12

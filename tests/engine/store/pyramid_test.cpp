@@ -2,7 +2,9 @@
 
 #include <SQLiteCpp/Statement.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -54,6 +56,13 @@ class Pyramids : public testing::Test {
         ASSERT_LE(at + static_cast<std::size_t>(b.count), points.size());
         const auto begin = points.begin() + static_cast<std::ptrdiff_t>(at);
         ASSERT_TRUE(same(b, sum_of({begin, begin + b.count}))) << "from step " << begin->step;
+        if (b.count > b.non_finite) {
+          // Each finite value moves the mean by a few roundings of its size.
+          const double size = std::max(std::abs(b.min.value), std::abs(b.max.value));
+          const double slack = static_cast<double>(b.count) * 4 * size * std::numeric_limits<double>::epsilon();
+          ASSERT_GE(b.mean, b.min.value - slack);
+          ASSERT_LE(b.mean, b.max.value + slack);
+        }
         at += static_cast<std::size_t>(b.count);
       }
       ASSERT_EQ(at, points.size());
@@ -116,6 +125,37 @@ TEST_F(Pyramids, OfRandomCurvesWithGapsAndResumesSayWhatTheRowsSay) {
   }
 }
 
+TEST_F(Pyramids, StepsAreSampledEvenlyWithTheirEnds) {
+  const auto claim = must(store_->claim(test_request(1), {}));
+  const auto sink = store_->sink(claim);
+  for (std::int64_t step = 3; step <= 5000; ++step)
+    if (step % 100 < 50 || step == 77) sink->metrics(event(step, 1));  // with holes
+  must(store_->flush());
+  const auto whole = must(reader_->steps(test_id(1), 0, all));
+  for (const std::int64_t most : {1, 2, 7, 100, 1000, 10000}) {
+    for (const auto& [from, to] :
+         {std::pair<std::int64_t, std::int64_t>{0, all}, {777, 3333}, {60, 70}, {4000, 4000}}) {
+      const auto rows = must(reader_->sampled_steps(test_id(1), from, to, most));
+      std::vector<std::int64_t> steps, known;
+      for (const StepRow& row : rows) steps.push_back(row.step);
+      for (const StepRow& row : whole)
+        if (row.step >= from && row.step <= to) known.push_back(row.step);
+      SCOPED_TRACE(testing::Message() << from << ".." << to << " in " << most);
+      ASSERT_EQ(steps.empty(), known.empty());
+      if (known.empty()) continue;
+      EXPECT_LE(static_cast<std::int64_t>(steps.size()), most + 1);
+      EXPECT_EQ(steps.front(), known.front());
+      EXPECT_EQ(steps.back(), known.back());
+      EXPECT_EQ(std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()), steps.end());
+      EXPECT_TRUE(std::includes(known.begin(), known.end(), steps.begin(), steps.end()));
+      if (most >= known.back() - known.front()) {
+        EXPECT_EQ(steps, known);
+      }
+    }
+  }
+  EXPECT_FALSE(reader_->sampled_steps("nothing", 0, all, 10));
+}
+
 TEST_F(Pyramids, ASpikeOfOneStepAndAGapAreSeenFromAfar) {
   constexpr std::int64_t steps = 20000, spike = 12345, gap = 777;
   const auto claim = must(store_->claim(test_request(1), {}));
@@ -134,6 +174,14 @@ TEST_F(Pyramids, ASpikeOfOneStepAndAGapAreSeenFromAfar) {
   EXPECT_EQ(sum.count, steps);
   EXPECT_EQ(sum.non_finite, 1);
   EXPECT_EQ(sum.gap_step, gap);
+  // Few enough to be summed up from the rows: the mean is exact, each value adding a few roundings.
+  const auto near = must(reader_->decimated(test_id(1), "loss", spike + 1, spike + 100, 10));
+  for (const SeriesBucket& b : near) {
+    double total = 0;
+    for (std::int64_t step = b.first.step; step <= b.last.step; ++step) total += 1.0 / static_cast<double>(step);
+    EXPECT_NEAR(b.mean, total / static_cast<double>(b.count),
+                200 * b.max.value * std::numeric_limits<double>::epsilon());
+  }
   EXPECT_TRUE(must(reader_->decimated(test_id(1), "nothing", 0, all, 10)).empty());
   EXPECT_TRUE(must(reader_->decimated(test_id(1), "loss", steps + 1, all, 10)).empty());
   EXPECT_FALSE(reader_->decimated("nothing", "loss", 0, all, 10));

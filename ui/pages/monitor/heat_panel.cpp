@@ -1,11 +1,14 @@
 #include "ui/pages/monitor/heat_panel.h"
 
 #include <QHBoxLayout>
+#include <QMenu>
 #include <QSlider>
+#include <QStandardItemModel>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "ui/plots/series_table.h"
 #include "ui/theme/numbers.h"
 
 namespace stacklab::ui {
@@ -45,6 +48,36 @@ HeatPanel::HeatPanel(QWidget* parent) : PanelFrame(QStringLiteral("max-logit"), 
   });
   connect(follow_, &QToolButton::toggled, this, [this] { show_step(); });
   refresh();
+}
+
+void HeatPanel::fill_menu(QMenu* menu) {
+  QAction* table = menu->addAction(tr("Show as table"), this, [this] { show_as_table(); });
+  table->setEnabled(!map_->cells().values.empty());
+}
+
+QDialog* HeatPanel::show_as_table() {
+  const HeatCells& cells = map_->cells();
+  auto* model = new QStandardItemModel(cells.rows, cells.columns);
+  for (int row = 0; row < cells.rows; ++row) {
+    model->setVerticalHeaderItem(row, new QStandardItem(tr("head %1").arg(row)));
+    for (int column = 0; column < cells.columns; ++column) {
+      const double value = cells.at(row, column);
+      auto* item = new QStandardItem(std::isnan(value) ? missing() : format_fixed(value, 2));
+      item->setEditable(false);
+      item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+      const bool over = cells.limit > 0 && value >= cells.limit;
+      if (over) item->setForeground(theme()[Token::bad]);
+      item->setToolTip(QString::number(value, 'g', 17));
+      item->setAccessibleText(tr("layer %1, head %2: %3%4")
+                                  .arg(column)
+                                  .arg(row)
+                                  .arg(item->text(), over ? tr(", over the threshold") : QString()));
+      model->setItem(row, column, item);
+    }
+  }
+  for (int column = 0; column < cells.columns; ++column)
+    model->setHorizontalHeaderItem(column, new QStandardItem(tr("layer %1").arg(column)));
+  return show_table(model, tr("%1, %2").arg(title(), unit()->full_text()), tr("%1 as a table").arg(title()), window());
 }
 
 void HeatPanel::set_heads(HeadSeries heads) {
@@ -95,8 +128,9 @@ void HeatPanel::show_step() {
       for (int layer = 0; layer < heads_.layers; ++layer) {
         const Series& series = heads_.of(layer, head);
         const std::size_t at = series.nearest(step_);
-        cells.values.push_back(!series.empty() && series.xs()[at] == step_ ? series.ys()[at]
-                                                                           : std::numeric_limits<double>::quiet_NaN());
+        // Of very many evaluations not each head has kept the same.
+        const bool known_there = !series.empty() && (series.xs()[at] == step_ || series.summed());
+        cells.values.push_back(known_there ? series.ys()[at] : std::numeric_limits<double>::quiet_NaN());
       }
   }
   const QString step = format_count(std::llround(step_));

@@ -9,6 +9,7 @@
 #include "ui/plots/heat_map.h"
 #include "ui/plots/panel_frame.h"
 
+class QDialog;
 class QSlider;
 
 namespace stacklab::ui {
@@ -40,8 +41,14 @@ class HeatPanel : public PanelFrame {
   void set_empty_text(const QString& text) { map_->set_empty_text(text); }
   double step() const { return step_; }
 
+  // The cells as a table that can be copied; it deletes itself when closed.
+  QDialog* show_as_table();
+
  signals:
   void head_chosen(int layer, int head);
+
+ protected:
+  void fill_menu(QMenu* menu) override;
 
  private:
   void show_step();

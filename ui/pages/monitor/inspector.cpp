@@ -160,6 +160,16 @@ QWidget* Inspector::make_times() {
   times_note_->setWordWrap(true);
   head->addWidget(title);
   head->addWidget(times_note_);
+  trace_note_ = new TextLabel(TextRole::secondary, Token::text2, false, page);
+  trace_note_->setWordWrap(true);
+  trace_note_->hide();
+  trace_ = make_button(tr("Measure now"), {}, page);
+  auto* ask = new QHBoxLayout;
+  ask->addWidget(trace_);
+  ask->addStretch();
+  head->addLayout(ask);
+  head->addWidget(trace_note_);
+  connect(trace_, &QPushButton::clicked, this, &Inspector::trace_requested);
   column->addLayout(head);
   column->addWidget(make_line(Qt::Horizontal, page));
   auto* scroll = new QScrollArea(page);
@@ -198,11 +208,42 @@ void Inspector::show_times(const RunSummary& run) {
   }
   const auto whole = fact_of(run, step_seconds_fact);
   if (whole && *whole > operations) bars.push_back({tr("between operations"), *whole - operations});
+  const auto at = fact_of(run, step_seconds_at_fact);
   times_note_->set_full_text(
-      whole ? tr("%1 a step, measured over a few of the first steps of this run").arg(format_time(*whole))
-            : tr("A few of the first steps of a run are measured; this one has not come so far, or is of an earlier "
-                 "version."));
+      whole && at ? tr("%1 a step, measured over a few steps, the last of them step %2")
+                        .arg(format_time(*whole), format_count(std::llround(*at)))
+      : whole ? tr("%1 a step, measured over a few of the first steps of this run").arg(format_time(*whole))
+              : tr("A few of the first steps of a run are measured; this one has not come so far, or is of an earlier "
+                   "version."));
   times_->set_bars(std::move(bars));
+}
+
+void Inspector::trace_begun(const RunInfo& run) {
+  trace_run_ = run.summary.id;
+  traced_before_ = fact_of(run.summary, step_seconds_at_fact).value_or(0);
+  trace_error_.clear();
+}
+
+void Inspector::trace_asked(const RunId& run, const QString& error) {
+  if (run == trace_run_) trace_error_ = error;
+}
+
+void Inspector::show_trace(const RunInfo& run, bool can_steer) {
+  const RunSummary& s = run.summary;
+  const bool running = is_active(s.state);
+  const double measured = fact_of(s, step_seconds_at_fact).value_or(0);
+  if (s.id == trace_run_ && trace_error_.isEmpty() && (!running || measured > traced_before_)) trace_run_.clear();
+  const bool waiting = s.id == trace_run_ && trace_error_.isEmpty();
+  set_button(trace_, running && can_steer && !waiting,
+             !can_steer ? tr("This workspace is open for reading only.")
+             : waiting  ? tr("Its next steps are being measured.")
+                        : tr("It is not running."));
+  const bool failed = s.id == trace_run_ && !trace_error_.isEmpty();
+  trace_note_->set_color(failed ? Token::bad : Token::text2);
+  trace_note_->set_full_text(failed    ? tr("It could not be asked: %1").arg(trace_error_)
+                             : waiting ? tr("Asked: the next steps are measured; what they took appears here.")
+                                       : QString());
+  trace_note_->setVisible(failed || waiting);
 }
 
 void Inspector::set_button(QPushButton* button, bool enabled, const QString& why_not) {
@@ -215,6 +256,8 @@ void Inspector::show_nothing() {
   head_->show_nothing();
   facts_->hide();
   show_times({});
+  set_button(trace_, false, tr("There is no run to measure."));
+  trace_note_->hide();
   set_button(stop_, false, tr("There is no run to stop."));
   set_button(resume_, false, tr("There is no run to resume."));
   config_->setPlainText({});
@@ -244,6 +287,7 @@ void Inspector::show_run(const RunInfo& run, double now, double tokens_per_secon
                                              : tr("It is working."));
 
   show_times(s);
+  show_trace(run, can_steer);
   facts_->show();
   const std::int64_t all_tokens = run.config.tokens;
   facts_->set(tr("Tokens"), all_tokens > 0 ? tr("%1 of %2")

@@ -26,7 +26,11 @@ void MonitorPage::add_actions(ActionSet& actions) {
       actions.add(QStringLiteral("run.stop"), run, tr("&Stop"), QStringLiteral("Ctrl+."), [this] { stop_selected(); });
   QAction* resume = actions.add(QStringLiteral("run.resume"), run, tr("&Resume"), QStringLiteral("Ctrl+R"),
                                 [this] { resume_selected(); });
-  const auto steer = [this, stop, resume] {
+  QAction* trace = actions.add(QStringLiteral("run.trace"), run, tr("&Measure its operations now"), QString(),
+                               [this] { trace_selected(); });
+  const auto steer = [this, stop, resume, trace] {
+    trace->setEnabled(can_trace());
+    trace->setStatusTip(inspector_->trace_button()->toolTip());
     stop->setEnabled(can_stop());
     resume->setEnabled(can_resume());
     stop->setStatusTip(inspector_->stop_button()->toolTip());
@@ -69,6 +73,16 @@ void MonitorPage::add_actions(ActionSet& actions) {
   for (PanelFrame* panel : charts_->grid()->panels())
     actions.add(QStringLiteral("chart.panel_") + panel->id(), place, tr("Show %1").arg(panel->title()), {},
                 here([this, id = panel->id()] { charts_->grid()->show_panel(id); }));
+  const auto size = [&](const char* id, const QString& text, const char* keys, double width, double height) {
+    actions.add(QLatin1String(id), place, text, QLatin1String(keys),
+                here([this, width, height] { charts_->grid()->resize_current(width, height); }));
+  };
+  constexpr double more = 1.15;
+  actions.add_gap(place);
+  size("chart.wider", tr("&Wider"), "Ctrl+Alt+Right", more, 1);
+  size("chart.narrower", tr("&Narrower"), "Ctrl+Alt+Left", 1 / more, 1);
+  size("chart.taller", tr("&Taller"), "Ctrl+Alt+Down", 1, more);
+  size("chart.lower", tr("&Lower"), "Ctrl+Alt+Up", 1, 1 / more);
   actions.add_gap(chart);
   add("chart.first_non_finite", chart, tr("&Go to the first non-finite value"), "Ctrl+G",
       [this] { go_to_first_non_finite(); });

@@ -82,7 +82,11 @@ std::vector<std::pair<QString, PanelLayout>> MonitorCharts::perspectives() {
 }
 
 MonitorCharts::MonitorCharts(WorkspaceLink* link, QWidget* parent)
-    : QWidget(parent), link_(link), plans_(plans()), rank_timer_(300, [this] { rank_heads(); }) {
+    : QWidget(parent),
+      link_(link),
+      plans_(plans()),
+      rank_timer_(300, [this] { rank_heads(); }),
+      look_timer_(100, [this] { look_closely(); }) {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   grid_ = new PanelGrid(this);
@@ -94,38 +98,43 @@ MonitorCharts::MonitorCharts(WorkspaceLink* link, QWidget* parent)
   heat_ = new HeatPanel;
   for (ChartPanel* panel : panels_) {
     grid_->add_panel(panel);
+    panel->set_whole_values([this](auto curves, auto done) { whole_values(std::move(curves), std::move(done)); });
     connect(panel->chart(), &CurveChart::facts_changed, this, &MonitorCharts::facts_changed);
   }
   grid_->add_panel(heat_);
   grid_->set_layout(perspectives().front().second);
   connect(grid_, &PanelGrid::layout_changed, this, &MonitorCharts::panels_changed);
   connect(heat_, &HeatPanel::head_chosen, this, &MonitorCharts::choose_head);
+  connect(&view_, &SharedView::changed, this, [this] { look_timer_.request(); });
   connect(&view_, &SharedView::crosshair_changed, this, [this] {
     const auto x = view_.crosshair();
-    heat_->set_cursor_step(x ? std::optional(step_of_x(*x)) : std::nullopt);
+    heat_->set_cursor_step(x ? std::optional(axis_.step_of_x(*x)) : std::nullopt);
   });
 }
 
-void MonitorCharts::place_on_axis(Curve& curve, const RunInfo& run, const Hold& hold) const {
+MonitorCharts::Axis MonitorCharts::axis_of(const RunInfo& run, const Hold& hold) const {
+  Axis axis;
   switch (view_.x_kind()) {
     case XKind::step:
-      return;
+      return axis;
     case XKind::tokens:
-      curve.axis = hold({run.summary.id, tokens_series});
-      return;
     case XKind::flops:
-      curve.axis = hold({run.summary.id, tokens_series});
-      curve.axis_scale = flops_per_token(run);
-      // Without a size no step has its place.
-      if (curve.axis_scale <= 0) curve.axis = std::make_shared<Series>();
-      return;
+      axis.key = {run.summary.id, tokens_series};
+      break;
     case XKind::clock:
-      curve.axis = hold({run.summary.id, clock_series});
-      return;
+      axis.key = {run.summary.id, clock_series};
+      break;
     case XKind::process:
-      curve.axis = hold({run.summary.id, seconds_series});
-      return;
+      axis.key = {run.summary.id, seconds_series};
+      break;
   }
+  axis.rows = hold(axis.key);
+  if (view_.x_kind() == XKind::flops) {
+    axis.scale = flops_per_token(run);
+    // Without a size no step has its place.
+    if (axis.scale <= 0) axis.rows = std::make_shared<Series>();
+  }
+  return axis;
 }
 
 Curve MonitorCharts::curve_of(const RunInfo& run, const std::string& metric, const QString& name,
@@ -138,10 +147,13 @@ Curve MonitorCharts::curve_of(const RunInfo& run, const std::string& metric, con
   curve.name = name;
   curve.metric = text(metric);
   curve.number = run.summary.number;
+  curve.baseline = run.summary.number == baseline_;
   curve.tokens_per_step = tokens_per_step(run);
   curve.series = hold(key);
   curve.seconds = hold({run.summary.id, seconds_series});
-  place_on_axis(curve, run, hold);
+  const Axis axis = axis_of(run, hold);
+  curve.axis = axis.rows;
+  curve.axis_scale = axis.scale;
   return curve;
 }
 
@@ -158,7 +170,7 @@ void MonitorCharts::set_runs(const std::vector<const RunInfo*>& runs, const RunI
   };
   for (std::size_t i = 0; i < plans_.size(); ++i) {
     std::vector<Curve> curves;
-    if (grid_->shows(plans_[i].setup.id))
+    if (grid_->shows(plans_[i].setup.id) || (i == 0 && keep_loss_))
       for (const RunInfo* run : runs)
         for (const Source& source : plans_[i].sources) {
           Curve curve = curve_of(*run, source.metric, source.name, hold);
@@ -178,18 +190,14 @@ void MonitorCharts::set_runs(const std::vector<const RunInfo*>& runs, const RunI
   caption_ = captions.join(QStringLiteral(" · "));
   for (PanelFrame* panel : grid_->panels())
     panel->set_caption(panel == heat_ || panel == heads_panel_ ? caption_of(selected) : caption_);
-  axis_.reset();
-  if (selected) {
-    Curve probe;
-    place_on_axis(probe, *selected, hold);
-    axis_ = probe.axis;
-    axis_scale_ = probe.axis_scale;
-    for (const auto& [key, held] : next)
-      if (held.series == axis_) axis_key_ = key;
-  }
+  axis_ = selected ? axis_of(*selected, hold) : Axis();
+  axes_.clear();
+  for (const RunInfo* run : runs) axes_[run->summary.id] = axis_of(*run, hold);
+  if (selected) axes_[selected->summary.id] = axis_;
   held_ = std::move(next);
-  link_->follow(keys);
   update_facts(runs, selected);
+  look_closely();
+  link_->follow(keys);
   map_events();
 }
 
@@ -273,8 +281,10 @@ void MonitorCharts::choose_head(int layer, int head) {
 
 void MonitorCharts::update_facts(const std::vector<const RunInfo*>& runs, const RunInfo* selected) {
   double end = 0;
+  expected_steps_ = 0;
   for (const RunInfo* run : runs) {
-    const auto steps = static_cast<double>(run->summary.total_steps);
+    const auto steps = static_cast<double>(std::max(run->summary.total_steps, run->summary.step));
+    expected_steps_ = std::max(expected_steps_, steps);
     const XKind kind = view_.x_kind();
     if (kind == XKind::step) end = std::max(end, steps);
     if (kind == XKind::tokens) end = std::max(end, steps * tokens_per_step(*run));
@@ -303,14 +313,14 @@ void MonitorCharts::take(const SeriesChunkPtr& chunk) {
   const auto held = held_.find(chunk->key);
   if (held == held_.end()) return;
   if (chunk->restart) held->second.series->clear();
-  held->second.series->append(chunk->steps, chunk->values);
+  held->second.series->append(chunk->steps, chunk->values, chunk->spans, chunk->typical);
   held->second.complete = chunk->complete;
   if (chunk->steps.empty() && !chunk->restart) return;
   if (chunk->key.metric.starts_with('@')) {
     // Where points lie has changed.
     if (view_.x_kind() != XKind::step)
       for (ChartPanel* panel : panels_) panel->chart()->mark_dirty();
-    if (axis_ && chunk->key == axis_key_) map_events();
+    if (axis_.rows && chunk->key == axis_.key) map_events();
     return;
   }
   if (head_keys_.contains(chunk->key)) {
@@ -323,18 +333,15 @@ void MonitorCharts::take(const SeriesChunkPtr& chunk) {
       if (source.metric == chunk->key.metric) panels_[i]->chart()->mark_dirty();
 }
 
-double MonitorCharts::x_of_step(double step) const { return axis_ ? x_at_step(*axis_, step) * axis_scale_ : step; }
-
-double MonitorCharts::step_of_x(double x) const {
-  if (!axis_ || axis_->empty()) return x;
-  const auto ys = axis_->ys().values();
-  return axis_->xs()[nearest_index(ys, x / axis_scale_)];
+double MonitorCharts::Axis::step_of_x(double x) const {
+  if (!rows || rows->empty()) return x;
+  return rows->xs()[nearest_index(rows->ys().values(), x / scale)];
 }
 
 void MonitorCharts::go_to_step(double step) {
   for (ChartPanel* panel : panels_)
-    if (panel->isVisible()) return panel->chart()->go_to(x_of_step(step));
-  panels_.front()->chart()->go_to(x_of_step(step));
+    if (panel->isVisible()) return panel->chart()->go_to(axis_.x_of_step(step));
+  panels_.front()->chart()->go_to(axis_.x_of_step(step));
 }
 
 void MonitorCharts::set_log_y(bool log) {
@@ -357,7 +364,7 @@ void MonitorCharts::map_events() {
     // What comes often is a small sign at the top of the loss; what went wrong is a line through all panels.
     const bool quiet = row.event.kind == RunEvent::Kind::info || row.event.kind == RunEvent::Kind::checkpoint;
     all.push_back(
-        {x_of_step(static_cast<double>(row.event.step)), look.glyph, look.color, text(row.event.text), !quiet});
+        {axis_.x_of_step(static_cast<double>(row.event.step)), look.glyph, look.color, text(row.event.text), !quiet});
     if (!quiet) loud.push_back(all.back());
   }
   for (ChartPanel* panel : panels_) panel->chart()->set_events(panel == panels_.front() ? all : loud);
@@ -414,7 +421,7 @@ bool MonitorCharts::settled() const {
   return std::all_of(held_.begin(), held_.end(), [](const auto& h) { return h.second.complete; }) &&
          std::none_of(panels_.begin(), panels_.end(),
                       [](const ChartPanel* p) { return p->isVisible() && p->chart()->refresh_pending(); }) &&
-         !rank_timer_.pending();
+         !rank_timer_.pending() && !look_timer_.pending();
 }
 
 }  // namespace stacklab::ui

@@ -28,6 +28,8 @@ class MonitorCharts : public QWidget {
   PanelGrid* grid() const { return grid_; }
   // The runs on show, in the order of the list. Asks the link for the series of the panels that are shown.
   void set_runs(const std::vector<const RunInfo*>& runs, const RunInfo* selected);
+  void keep_loss(bool keep) { keep_loss_ = keep; }                // whether its panel is shown or not; before set_runs
+  void set_baseline(std::int64_t number) { baseline_ = number; }  // before set_runs; -1: none
   // What a run knows of itself grows while it trains: reference lines of the selected one, length of the axis.
   void update_facts(const std::vector<const RunInfo*>& runs, const RunInfo* selected);
   void take(const SeriesChunkPtr& chunk);
@@ -39,6 +41,8 @@ class MonitorCharts : public QWidget {
   std::optional<QPoint> chosen_head() const { return chosen_head_; }
   void set_log_y(bool log);  // of all panels of curves
   bool log_y() const;        // all of them
+  // With all values of the store in place of those that stand for others. What cannot be read stays as it is.
+  void whole_values(std::vector<CurveExtract> curves, std::function<void(std::vector<CurveExtract>)> done);
 
   // Curves; first the loss.
   const std::vector<ChartPanel*>& panels() const { return panels_; }
@@ -76,13 +80,21 @@ class MonitorCharts : public QWidget {
   };
   static std::vector<Plan> plans();
   using Hold = std::function<std::shared_ptr<Series>(const SeriesKey&)>;
-  void place_on_axis(Curve& curve, const RunInfo& run, const Hold& hold) const;
+  // Where the steps of a run lie on the x axis.
+  struct Axis {
+    SeriesKey key;                       // of rows
+    std::shared_ptr<const Series> rows;  // null: it counts steps
+    double scale = 1;
+    double x_of_step(double step) const { return rows ? x_at_step(*rows, step) * scale : step; }
+    double step_of_x(double x) const;
+  };
+  Axis axis_of(const RunInfo& run, const Hold& hold) const;
+  void look_closely();
+  std::vector<SeriesSection> sections_of(const Axis& axis) const;
   Curve curve_of(const RunInfo& run, const std::string& metric, const QString& name, const Hold& hold) const;
   void hold_heads(const RunInfo* selected, const Hold& hold);
   void rank_heads();
   void map_events();
-  double x_of_step(double step) const;
-  double step_of_x(double x) const;
 
   WorkspaceLink* link_;
   SharedView view_;
@@ -98,11 +110,14 @@ class MonitorCharts : public QWidget {
   std::optional<QPoint> chosen_head_;
   QString caption_;
   RunId heads_of_;
-  std::shared_ptr<const Series> axis_;  // of the selected run; null: steps
-  double axis_scale_ = 1;
-  SeriesKey axis_key_;
+  bool keep_loss_ = false;
+  std::int64_t baseline_ = -1;
+  double expected_steps_ = 0;   // of the longest run on show
+  Axis axis_;                   // of the selected run
+  std::map<RunId, Axis> axes_;  // of those on show
+  SectionsByRun sections_;      // what the link was last told
   std::vector<RunEventRow> events_;
-  CoalescingTimer rank_timer_;
+  CoalescingTimer rank_timer_, look_timer_;
 };
 
 }  // namespace stacklab::ui

@@ -67,6 +67,9 @@ MonitorPage::MonitorPage(WorkspaceLink* link, QUndoStack* undo, QWidget* parent)
     update_curves();
     if (snapshot_) update_header();
   });
+  connect(runs_, &RunListModel::marks_changed, this, [this] {
+    if (snapshot_) update_curves();
+  });
   connect(charts_, &MonitorCharts::facts_changed, this, [this] {
     if (!snapshot_) return;
     update_header();
@@ -74,6 +77,7 @@ MonitorPage::MonitorPage(WorkspaceLink* link, QUndoStack* undo, QWidget* parent)
   });
   connect(inspector_, &Inspector::stop_requested, this, &MonitorPage::stop_selected);
   connect(inspector_, &Inspector::resume_requested, this, &MonitorPage::resume_selected);
+  connect(inspector_, &Inspector::trace_requested, this, &MonitorPage::trace_selected);
   connect(inspector_, &Inspector::event_chosen, this,
           [this](qint64 step) { charts_->go_to_step(static_cast<double>(step)); });
   connect(charts_, &MonitorCharts::panels_changed, this, [this] {
@@ -302,14 +306,26 @@ void MonitorPage::build_content() {
   auto* head = new QHBoxLayout;
   head->setContentsMargins(11, 6, 11, 6);
   list_count_ = new TextLabel(TextRole::secondary, Token::text3, false, list_box_);
+  list_count_->set_shrinking();
   auto* last = new TextLabel(TextRole::secondary, Token::text3, false, list_box_);
   last->set_full_text(tr("last loss"));
-  head->addWidget(list_count_);
-  head->addStretch();
+  head->addWidget(list_count_, 1);
   head->addWidget(last);
+  list_ = new RunListView(runs_, list_box_);
+  filter_ = new RunFilterBox(link_, list_->order(), list_box_);
+  auto* filter_row = new QHBoxLayout;
+  filter_row->setContentsMargins(8, 8, 8, 0);
+  filter_row->addWidget(filter_);
+  list_column->addLayout(filter_row);
   list_column->addLayout(head);
   list_column->addWidget(make_line(Qt::Horizontal, list_box_));
-  list_ = new RunListView(runs_, list_box_);
+  connect(filter_, &RunFilterBox::answered, this, [this] {
+    update_list_head();
+    // The run that is looked at stays so, whether it is listed or not.
+    list_->setCurrentIndex(list_->order()->index_of(selected_));
+  });
+  connect(list_, &RunListView::pin_wanted, this, &MonitorPage::pin_wanted);
+  connect(list_, &RunListView::baseline_wanted, this, &MonitorPage::baseline_wanted);
   list_column->addWidget(list_, 1);
   list_column->addWidget(make_line(Qt::Horizontal, list_box_));
   auto* hint = new TextLabel(TextRole::small, Token::text3, false, list_box_);
@@ -318,7 +334,7 @@ void MonitorPage::build_content() {
   hint->set_full_text(tr("Click a line: hide. Alt+click: solo."));
   list_column->addWidget(hint);
   connect(list_->selectionModel(), &QItemSelectionModel::currentChanged, this, [this](const QModelIndex& index) {
-    if (index.isValid()) select(runs_->run_at(index.row()).summary.id);
+    if (index.isValid() && !list_->order()->is_changing()) select(list_->order()->run_at(index).summary.id);
   });
 
   auto* panels = new QVBoxLayout;
@@ -367,8 +383,10 @@ void MonitorPage::export_values(const QString& path) {
   for (ChartPanel* panel : charts_->panels())
     if (panel->isVisible())
       for (CurveExtract& curve : extract(*panel->chart())) curves.push_back(std::move(curve));
-  save_values_later(this, std::move(curves), path, [this, path](const QString& error) {
-    emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
+  charts_->whole_values(std::move(curves), [this, path](std::vector<CurveExtract> whole) {
+    save_values_later(this, std::move(whole), path, [this, path](const QString& error) {
+      emit message(error.isEmpty() ? tr("Saved %1").arg(path) : error);
+    });
   });
 }
 

@@ -1,5 +1,6 @@
 #include "ui/pages/monitor/monitor_page.h"
 
+#include <QPointer>
 #include <QStackedLayout>
 #include <algorithm>
 #include <cmath>
@@ -23,6 +24,9 @@ QString corpus_title(const std::string& name) {
 void MonitorPage::set_introduction(bool on, const std::string& corpus) {
   introduction_ = on;
   introduction_corpus_ = corpus;
+  charts_->keep_loss(on);
+  curves_signature_.clear();
+  if (snapshot_) update_curves();
   update_journey();
 }
 
@@ -39,6 +43,7 @@ void MonitorPage::take_snapshot(const WorkspaceSnapshotPtr& snapshot) {
   const std::size_t known_ends = snapshot_ ? snapshot_->ended.size() : snapshot->ended.size();
   snapshot_ = snapshot;
   runs_->update(snapshot);
+  filter_->runs_changed();
   choose_selection();
   update_curves();
   update_inspector();
@@ -95,7 +100,7 @@ void MonitorPage::select(const RunId& id) {
   if (id == selected_) return;
   selected_ = id;
   user_chose_ = true;
-  if (const int row = runs_->row_of(id); row >= 0) list_->setCurrentIndex(runs_->index(row));
+  list_->setCurrentIndex(list_->order()->index_of(id));
   events_->reset();
   charts_->set_events({});
   events_generation_ = link_->follow_events(id);
@@ -107,10 +112,11 @@ void MonitorPage::select(const RunId& id) {
 void MonitorPage::update_curves() {
   const RunInfo* selected = runs_->find(selected_);
   const auto shown = runs_->shown_runs();
-  std::string signature = selected_;
+  std::string signature = selected_ + "|" + std::to_string(runs_->baseline());
   for (const RunInfo* run : shown) signature += "|" + run->summary.id + run->summary.name;
   if (signature != curves_signature_) {
     curves_signature_ = signature;
+    charts_->set_baseline(runs_->baseline());
     charts_->set_runs(shown, selected);
   } else {
     charts_->update_facts(shown, selected);
@@ -253,7 +259,7 @@ void MonitorPage::update_header() {
                                          : tr("%1 runs shown").arg(format_count(static_cast<std::int64_t>(shown)));
   if (live) facts += tr(", live");
   facts_->set_full_text(facts);
-  list_count_->set_full_text(tr("%1 shown of %2").arg(shown).arg(runs_->rowCount()));
+  update_list_head();
   points_->set_full_text(charts_->raw_points() == 0
                              ? QString()
                              : tr("%1 raw points, %2 drawn")
@@ -262,6 +268,16 @@ void MonitorPage::update_header() {
   const auto bad = charts_->first_non_finite();
   first_non_finite_->setVisible(bad.has_value());
   if (bad) first_non_finite_->setToolTip(tr("Step %1").arg(format_count(std::llround(bad->first))));
+}
+
+void MonitorPage::update_list_head() {
+  const bool wrong = !filter_->problem().isEmpty();
+  const int listed = list_->order()->rowCount(), all = runs_->rowCount();
+  list_count_->set_color(wrong ? Token::bad : Token::text3);
+  list_count_->set_full_text(wrong           ? filter_->problem()
+                             : listed == all ? tr("%1 shown of %2").arg(runs_->shown_runs().size()).arg(all)
+                                             : tr("%1 of %2 listed").arg(listed).arg(all));
+  list_count_->setToolTip(list_count_->full_text());
 }
 
 void MonitorPage::update_empty() {
@@ -301,6 +317,19 @@ void MonitorPage::resume_selected() {
   if (!run) return;
   link_->resume(run->summary.id);
   emit message(tr("%1 goes on from its last checkpoint.").arg(text(run->summary.name)));
+}
+
+void MonitorPage::trace_selected() {
+  const RunInfo* run = runs_->find(selected_);
+  if (!run) return;
+  const RunId id = run->summary.id;
+  inspector_->trace_begun(*run);
+  link_->trace(id, [self = QPointer<MonitorPage>(this), id](const QString& error) {
+    if (!self) return;
+    self->inspector_->trace_asked(id, error);
+    self->update_inspector();
+  });
+  update_inspector();
 }
 
 void MonitorPage::go_to_first_non_finite() {

@@ -34,6 +34,7 @@ class MonitorPage : public Page {
   Inspector* inspector() const { return inspector_; }
   RunListModel* runs() const { return runs_; }
   RunListView* run_list() const { return list_; }
+  RunFilterBox* run_filter() const { return filter_; }
   MonitorCharts* charts() const { return charts_; }
   JourneyStrip* journey_strip() const { return strip_; }
   QWidget* failure_strip() const { return failure_; }
@@ -58,6 +59,8 @@ class MonitorPage : public Page {
   // Actions of the shell's menus.
   void stop_selected();
   void resume_selected();
+  void trace_selected();  // measures its next steps by operation
+  bool can_trace() const { return inspector_->trace_button()->isEnabled(); }
   bool can_stop() const { return inspector_->stop_button()->isEnabled(); }
   bool can_resume() const { return inspector_->resume_button()->isEnabled(); }
   void go_to_first_non_finite();
@@ -79,6 +82,8 @@ class MonitorPage : public Page {
   void journey_told(const stacklab::ui::Journey& journey, const QString& title, const QString& sentence,
                     double left_seconds, double tokens_per_second);
   void steering_changed();
+  void pin_wanted(qint64 number);
+  void baseline_wanted(qint64 number);
 
  private:
   void build_header();
@@ -95,6 +100,7 @@ class MonitorPage : public Page {
   void update_journey();
   void update_failure();
   void update_header();
+  void update_list_head();
   void update_empty();
   const JobSnapshot* pending_job() const;  // of this process, whose run has no row yet
   const JobSnapshot* job_of(const RunId& run) const;
@@ -107,6 +113,7 @@ class MonitorPage : public Page {
   MonitorCharts* charts_;
   QWidget *header_ = nullptr, *tools_ = nullptr, *list_box_ = nullptr;
   RunListView* list_ = nullptr;
+  RunFilterBox* filter_ = nullptr;
   TextLabel *facts_ = nullptr, *points_ = nullptr, *list_count_ = nullptr, *smoothing_value_ = nullptr;
   QPushButton *first_non_finite_ = nullptr, *export_ = nullptr;
   QToolButton *back_ = nullptr, *forward_ = nullptr, *log_x_ = nullptr, *log_y_ = nullptr;

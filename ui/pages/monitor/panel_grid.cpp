@@ -1,5 +1,6 @@
 #include "ui/pages/monitor/panel_grid.h"
 
+#include <QApplication>
 #include <QJsonObject>
 #include <QSplitter>
 #include <algorithm>
@@ -60,6 +61,18 @@ void PanelLayout::move(const QString& panel, int places) {
       std::swap(all[static_cast<std::size_t>(i)]->panel, all[static_cast<std::size_t>(to)]->panel);
     return;
   }
+}
+
+void PanelLayout::resize(const QString& panel, double width, double height) {
+  const auto times = [](double& share, double by) { share = std::clamp(share * by, 0.1, 10.0); };
+  for (Row& row : rows)
+    for (Column& column : row.columns)
+      for (Place& place : column.places) {
+        if (place.panel != panel) continue;
+        times(column.width, width);
+        // Alone in its column it is as high as its row.
+        times(column.places.size() > 1 ? place.height : row.height, height);
+      }
 }
 
 QJsonArray PanelLayout::to_json() const {
@@ -143,6 +156,23 @@ void PanelGrid::hide_panel(const QString& panel) {
   PanelLayout next = layout_;
   next.remove(panel);
   set_layout(next);
+}
+
+QString PanelGrid::current_panel() const {
+  for (const QWidget* at = QApplication::focusWidget(); at; at = at->parentWidget())
+    if (const auto* panel = qobject_cast<const PanelFrame*>(at)) current_ = panel->id();
+  const QStringList shown = layout_.panels();
+  return shown.contains(current_) || shown.isEmpty() ? current_ : shown.front();
+}
+
+void PanelGrid::resize_current(double width, double height) {
+  const QString id = current_panel();
+  QWidget* focus = QApplication::focusWidget();
+  PanelLayout next = layout_;
+  next.resize(id, width, height);
+  set_layout(next);
+  // The panels were put together anew; the keyboard stays where it was.
+  if (focus && focus->isVisible() && isAncestorOf(focus)) focus->setFocus();
 }
 
 QSplitter* PanelGrid::make_splitter(Qt::Orientation orientation) {

@@ -34,7 +34,8 @@ struct PanelLayout {
   QStringList panels() const;  // in order
   void add(const QString& panel);
   void remove(const QString& panel);
-  void move(const QString& panel, int places);  // trades places with another
+  void move(const QString& panel, int places);                     // trades places with another
+  void resize(const QString& panel, double width, double height);  // times so much
   QJsonArray to_json() const;
   // Panels that are not known, or stand there twice, are left out; so is what holds none.
   static PanelLayout from_json(const QJsonArray& from, const QStringList& known);
@@ -53,6 +54,9 @@ class PanelGrid : public QScrollArea {
   bool shows(const QString& panel) const { return layout_.panels().contains(panel); }
   void show_panel(const QString& panel);
   void hide_panel(const QString& panel);
+  // The one that the keyboard is in, or was last; else the first.
+  QString current_panel() const;
+  void resize_current(double width, double height);
 
  signals:
   void layout_changed();
@@ -64,6 +68,7 @@ class PanelGrid : public QScrollArea {
 
   std::vector<PanelFrame*> panels_;
   PanelLayout layout_;
+  mutable QString current_;
 };
 
 }  // namespace stacklab::ui

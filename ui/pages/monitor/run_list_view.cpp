@@ -2,6 +2,7 @@
 
 #include <QHelpEvent>
 #include <QKeyEvent>
+#include <QMenu>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QPointer>
@@ -46,9 +47,8 @@ QSize RunListDelegate::sizeHint(const QStyleOptionViewItem&, const QModelIndex&)
 }
 
 void RunListDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
-  const auto* model = static_cast<const RunListModel*>(index.model());
-  const RunInfo& run = model->run_at(index.row());
-  const bool shown = model->is_shown(run.summary.id);
+  const RunInfo& run = static_cast<const RunOrder*>(index.model())->run_at(index);
+  const bool shown = index.data(RunListModel::shown_role).toBool();
   const bool selected = option.state & QStyle::State_Selected;
   const Theme& t = theme();
   const QRect row = option.rect;
@@ -71,7 +71,8 @@ void RunListDelegate::paint(QPainter* painter, const QStyleOptionViewItem& optio
   const int leading = static_cast<int>(QStyle::visualAlignment(option.direction, Qt::AlignLeft) | Qt::AlignVCenter);
   const QFont name_font = look().font(TextRole::body, selected), small = look().font(TextRole::secondary);
   const QFontMetrics name(name_font), below(small);
-  const int x = row.left() + left_pad + swatch_width + gap, right = row.right() - right_pad;
+  const int x = row.left() + left_pad + swatch_width + gap;
+  int right = row.right() - right_pad;
   const int y1 = row.top() + 5, y2 = y1 + name.height() + 1;
   paint_swatch(*painter, place(row.left() + left_pad, y1, swatch_width, name.height()), run.summary.number, shown);
 
@@ -97,13 +98,21 @@ void RunListDelegate::paint(QPainter* painter, const QStyleOptionViewItem& optio
   const QString why = index.data(RunListModel::cause_role).toString();
   const int why_x = word_x + word_width + 6;
   painter->setPen(t[Token::text3]);
+  const QString mark = index.data(RunListModel::mark_role).toString();
+  if (!mark.isEmpty()) {
+    const int mark_width = std::min(below.horizontalAdvance(mark), std::max(0, right - why_x));
+    painter->drawText(place(right - mark_width, y2, mark_width, below.height()), Qt::AlignCenter,
+                      below.elidedText(mark, Qt::ElideLeft, mark_width));
+    right -= mark_width + 8;
+  }
   painter->drawText(place(why_x, y2, right - why_x, below.height()), leading,
-                    below.elidedText(why, Qt::ElideRight, right - why_x));
+                    below.elidedText(why, Qt::ElideRight, std::max(0, right - why_x)));
   painter->restore();
 }
 
-RunListView::RunListView(RunListModel* model, QWidget* parent) : QListView(parent), runs_(model) {
-  setModel(model);
+RunListView::RunListView(RunListModel* model, QWidget* parent)
+    : QListView(parent), runs_(model), order_(new RunOrder(model, this)) {
+  setModel(order_);
   setItemDelegate(new RunListDelegate(this));
   setMouseTracking(true);
   setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
@@ -112,14 +121,16 @@ RunListView::RunListView(RunListModel* model, QWidget* parent) : QListView(paren
   setUniformItemSizes(true);
   setEditTriggers(QAbstractItemView::NoEditTriggers);
   setAccessibleName(tr("Runs"));
-  setAccessibleDescription(tr("Space shows or hides a run's curves, Alt+Space shows it alone."));
+  setAccessibleDescription(
+      tr("Space shows or hides a run's curves, Alt+Space shows it alone; P pins it to the top, B holds the "
+         "others against it."));
   connect(&look(), &Look::changed, this, [this] { scheduleDelayedItemsLayout(); });
 }
 
 void RunListView::mousePressEvent(QMouseEvent* event) {
   const QModelIndex at = indexAt(event->pos());
   if (at.isValid() && event->button() == Qt::LeftButton) {
-    const RunId id = runs_->run_at(at.row()).summary.id;
+    const RunId id = order_->run_at(at).summary.id;
     if (event->modifiers() & Qt::AltModifier) return solo(id);
     if (RunListDelegate::swatch_rect(visualRect(at), layoutDirection()).contains(event->pos())) return toggle(id);
   }
@@ -127,12 +138,38 @@ void RunListView::mousePressEvent(QMouseEvent* event) {
 }
 
 void RunListView::keyPressEvent(QKeyEvent* event) {
-  if (event->key() != Qt::Key_Space || !currentIndex().isValid()) return QListView::keyPressEvent(event);
-  const RunId id = runs_->run_at(currentIndex().row()).summary.id;
-  if (event->modifiers() & Qt::AltModifier)
-    solo(id);
+  const int key = event->key();
+  const bool ours = key == Qt::Key_Space || key == Qt::Key_P || key == Qt::Key_B;
+  const bool plain = !(event->modifiers() & (Qt::ControlModifier | Qt::MetaModifier));
+  if (!ours || !plain || !currentIndex().isValid()) return QListView::keyPressEvent(event);
+  const RunSummary& run = order_->run_at(currentIndex()).summary;
+  if (key == Qt::Key_P)
+    emit pin_wanted(run.number);
+  else if (key == Qt::Key_B)
+    emit baseline_wanted(run.number);
+  else if (event->modifiers() & Qt::AltModifier)
+    solo(run.id);
   else
-    toggle(id);
+    toggle(run.id);
+}
+
+void RunListView::contextMenuEvent(QContextMenuEvent* event) {
+  const QModelIndex at = event->reason() == QContextMenuEvent::Keyboard ? currentIndex() : indexAt(event->pos());
+  if (!at.isValid()) return;
+  const RunId id = order_->run_at(at).summary.id;
+  const std::int64_t number = order_->run_at(at).summary.number;
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  menu->addAction(runs_->is_shown(id) ? tr("Hide its curves") : tr("Show its curves"), this,
+                  [this, id] { toggle(id); });
+  menu->addAction(tr("Show it alone"), this, [this, id] { solo(id); });
+  menu->addSeparator();
+  menu->addAction(runs_->is_pinned(number) ? tr("Unpin") : tr("Pin to the top"), this,
+                  [this, number] { emit pin_wanted(number); });
+  menu->addAction(runs_->baseline() == number ? tr("No baseline") : tr("Take as baseline"), this,
+                  [this, number] { emit baseline_wanted(number); });
+  menu->popup(event->reason() == QContextMenuEvent::Keyboard ? viewport()->mapToGlobal(visualRect(at).center())
+                                                             : event->globalPos());
 }
 
 void RunListView::toggle(const RunId& id) {

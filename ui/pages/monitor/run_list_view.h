@@ -5,7 +5,7 @@
 #include <QStyledItemDelegate>
 #include <functional>
 
-#include "ui/models/run_list_model.h"
+#include "ui/pages/monitor/run_order.h"
 
 class QUndoStack;
 
@@ -24,12 +24,18 @@ class RunListView : public QListView {
   Q_OBJECT
  public:
   explicit RunListView(RunListModel* model, QWidget* parent = nullptr);
+  RunOrder* order() const { return order_; }
   void set_undo_stack(QUndoStack* undo) { undo_ = undo; }
 
   // Undoable, under this title.
   void change(const QString& what, const std::function<void()>& call);
 
+ signals:
+  void pin_wanted(qint64 number);
+  void baseline_wanted(qint64 number);
+
  protected:
+  void contextMenuEvent(QContextMenuEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
   bool viewportEvent(QEvent* event) override;
@@ -39,6 +45,7 @@ class RunListView : public QListView {
   void solo(const RunId& id);
 
   RunListModel* runs_;
+  RunOrder* order_;
   QUndoStack* undo_ = nullptr;
 };
 

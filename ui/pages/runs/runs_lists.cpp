@@ -126,33 +126,9 @@ void RunsPage::connect_actions() {
   on(actions_.tags, [this] { edit_cell(QStringLiteral("tags")); });
   on(actions_.note, [this] { edit_cell(QStringLiteral("note")); });
   on(actions_.show, [this] { toggle_shown(view_->selected_numbers()); });
-  on(actions_.pin, [this] {
-    const QSet<std::int64_t> before = model_->pinned();
-    QSet<std::int64_t> after = before;
-    for (const std::int64_t n : view_->selected_numbers()) {
-      if (!after.remove(n)) after.insert(n);
-    }
-    const auto set = [self = QPointer<RunsPage>(this)](const QSet<std::int64_t>& pinned) {
-      if (!self) return;
-      self->model_->set_pinned(pinned);
-      self->keep_timer_.start(100);
-    };
-    control_->undo_stack()->push(new MarkCommand(
-        tr("Pin"), [set, after] { set(after); }, [set, before] { set(before); }));
-  });
+  on(actions_.pin, [this] { toggle_pinned(view_->selected_numbers()); });
   on(actions_.baseline, [this] {
-    const auto rows = chosen();
-    if (rows.size() != 1) return;
-    const std::int64_t before = model_->baseline();
-    const std::int64_t after = before == rows[0]->summary.number ? -1 : rows[0]->summary.number;
-    const auto set = [self = QPointer<RunsPage>(this)](std::int64_t number) {
-      if (!self) return;
-      self->model_->set_baseline(number);
-      self->choice_timer_.start(0);
-      self->keep_timer_.start(100);
-    };
-    control_->undo_stack()->push(new MarkCommand(
-        tr("Baseline"), [set, after] { set(after); }, [set, before] { set(before); }));
+    if (const auto rows = chosen(); rows.size() == 1) toggle_baseline(rows[0]->summary.number);
   });
   on(actions_.overlay, [this] {
     const auto numbers = view_->selected_numbers();
@@ -431,11 +407,40 @@ void RunsPage::load_views() {
                                       static_cast<std::int64_t>(marks[QStringLiteral("shown_of")].toDouble(-1)));
           self->model_->set_pinned(to_numbers(marks[QStringLiteral("pinned")].toArray()));
           self->model_->set_baseline(static_cast<std::int64_t>(marks[QStringLiteral("baseline")].toDouble(-1)));
+          emit self->marks_changed();
           self->apply(self->views_.last);
         }
         self->views_loaded_ = true;
         self->source_->poll(true);
       });
+}
+
+void RunsPage::toggle_pinned(const std::vector<std::int64_t>& numbers) {
+  const QSet<std::int64_t> before = model_->pinned();
+  QSet<std::int64_t> after = before;
+  for (const std::int64_t n : numbers)
+    if (!after.remove(n)) after.insert(n);
+  const auto set = [self = QPointer<RunsPage>(this)](const QSet<std::int64_t>& pinned) {
+    if (!self) return;
+    self->model_->set_pinned(pinned);
+    self->keep_timer_.start(100);
+    emit self->marks_changed();
+  };
+  control_->undo_stack()->push(new MarkCommand(
+      tr("Pin"), [set, after] { set(after); }, [set, before] { set(before); }));
+}
+
+void RunsPage::toggle_baseline(std::int64_t number) {
+  const std::int64_t before = model_->baseline(), after = before == number ? -1 : number;
+  const auto set = [self = QPointer<RunsPage>(this)](std::int64_t baseline) {
+    if (!self) return;
+    self->model_->set_baseline(baseline);
+    self->choice_timer_.start(0);
+    self->keep_timer_.start(100);
+    emit self->marks_changed();
+  };
+  control_->undo_stack()->push(new MarkCommand(
+      tr("Baseline"), [set, after] { set(after); }, [set, before] { set(before); }));
 }
 
 void RunsPage::leave() {

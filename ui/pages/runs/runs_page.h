@@ -63,6 +63,9 @@ class RunsPage : public Page {
   // Which runs have their curves on show, and which have not.
   void follow_shown(const QSet<std::int64_t>& shown, const QSet<std::int64_t>& hidden);
   QString facts_text() const { return facts_->full_text(); }
+  // Undoable.
+  void toggle_pinned(const std::vector<std::int64_t>& numbers);
+  void toggle_baseline(std::int64_t number);
 
  signals:
   void run_chosen(const stacklab::RunId& run);
@@ -71,6 +74,7 @@ class RunsPage : public Page {
   // What becomes of it comes back by follow_shown: which curves are on show is the monitor's to know.
   void show_wanted(const QSet<std::int64_t>& numbers, bool shown);
   void overlay_wanted(const QSet<std::int64_t>& numbers);  // these alone, and before the eyes
+  void marks_changed();                                    // pinned runs, the baseline
   // As this workspace was left: of the runs up to the highest number, those were on show.
   void shown_restored(const QSet<std::int64_t>& shown, std::int64_t highest);
 
