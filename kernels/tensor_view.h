@@ -8,7 +8,7 @@
 
 namespace stacklab {
 
-// bf16 is a storage type: operands of products may be kept in it, and every kernel computes in f32.
+// bf16 is a storage type: operands of products may be kept in it, and every kernel sums in f32.
 enum class DType : std::uint8_t { none, f32, f64, bf16, i32, u8 };
 
 constexpr std::int64_t size_of(DType t) {

@@ -1,5 +1,6 @@
-// The CPU backend in f32 (operands kept in bf16 are converted while they are packed): one pair of functions per
-// operation, defined in the file of its family. What is not declared here runs on the reference.
+// The CPU backend in f32; products of operands kept in bf16 are made in bf16 with sums in f32 where the processor can,
+// and elsewhere converted while they are packed. One pair of functions per operation, defined in the file of its
+// family. What is not declared here runs on the reference.
 #pragma once
 
 #include "kernels/backend.h"

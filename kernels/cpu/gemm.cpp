@@ -1,6 +1,7 @@
 #include "kernels/cpu/gemm.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
@@ -9,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/pack-inl.h"
+#include "kernels/cpu/targets.h"
 #include "kernels/cpu/tile-inl.h"
 
 // What does not depend on the instruction set: once.
@@ -87,7 +89,17 @@ constexpr std::int64_t panels_finished = 4;  // at once, while they are in cache
 constexpr int row_stride = deepest_block + 8;
 constexpr std::int64_t panel_stride = std::max<std::int64_t>(tile_rows * row_stride, column_stride* deepest_block + 16);
 
+// Products in bf16 are made of words: two steps along the depth each.
+constexpr bool can_pair = HWY_TARGET == HWY_AVX3;
+static_assert(!can_pair ||
+              (tile_rows == bf16_tile_rows && tile_cols == bf16_tile_cols && row_stride == bf16_row_stride));
+template <bool pairs>
+constexpr std::int64_t words(std::int64_t depth) {
+  return pairs ? (depth + 1) / 2 : depth;
+}
+
 // Panels p0 .. p1 of A, whose whole depth is `depth`.
+template <bool pairs>
 void pack_a(const Operand& a, std::int64_t depth, const Panels& rows, std::int64_t p0, std::int64_t p1, std::int64_t k0,
             std::int64_t k1, float* out) {
   const std::int64_t whole_rows = a.ld >= 2 * lanes ? depth - 1 : 0;
@@ -95,15 +107,18 @@ void pack_a(const Operand& a, std::int64_t depth, const Panels& rows, std::int64
     for (std::int64_t p = p0; p < p1; ++p) {
       const std::int64_t m0 = rows.begin(p), m1 = rows.begin(p + 1);
       float* to = out + (p - p0) * panel_stride;
-      if (a.transposed)
-        pack_columns(source, m0, m1, begin, end, whole_rows, to + (begin - k0) * column_stride);
+      if constexpr (pairs)
+        a.transposed ? pack_columns(PairsOfRows{source, k1}, m0, m1, begin / 2, words<pairs>(end), whole_rows / 2,
+                                    to + words<pairs>(begin - k0) * column_stride)
+                     : pack_rows_of_pairs(source, m0, m1, begin, end, to, row_stride);
       else
-        pack_rows(source, m0, m1, begin, end, to, row_stride);
+        a.transposed ? pack_columns(source, m0, m1, begin, end, whole_rows, to + (begin - k0) * column_stride)
+                     : pack_rows(source, m0, m1, begin, end, to, row_stride);
     }
   };
   const auto pack_all = [&](const auto& source) {
     // Where rows of memory hold several panels, a few of them at a time.
-    const std::int64_t each = a.transposed ? 8 : k1 - k0;
+    const std::int64_t each = a.transposed ? 8 * (pairs ? 2 : 1) : k1 - k0;
     for (std::int64_t k = k0; k < k1; k += each) pack(source, k, std::min(k1, k + each));
   };
   switch (a.kind) {
@@ -119,22 +134,32 @@ void pack_a(const Operand& a, std::int64_t depth, const Panels& rows, std::int64
 }
 
 // Columns n0 .. n1, which begin a panel.
+template <bool pairs>
 void pack_b(const Operand& b, std::int64_t n0, std::int64_t n1, std::int64_t k0, std::int64_t k1, float* out) {
+  const auto pack = [&](const auto& source) {
+    if constexpr (pairs)
+      pack_panels(PairsOfRows{source, k1}, n0, n1, k0 / 2, words<pairs>(k1), out);
+    else
+      pack_panels(source, n0, n1, k0, k1, out);
+  };
   if (b.transposed) {
-    for (std::int64_t n = n0; n < n1; n += tile_cols, out += (k1 - k0) * tile_cols) {
+    for (std::int64_t n = n0; n < n1; n += tile_cols, out += words<pairs>(k1 - k0) * tile_cols) {
       const std::int64_t end = std::min(n1, n + tile_cols);
-      b.data.bf16 ? pack_panel_transposed(static_cast<const std::uint16_t*>(b.data.data), b.ld, n, end, k0, k1, out)
-                  : pack_panel_transposed(static_cast<const float*>(b.data.data), b.ld, n, end, k0, k1, out);
+      if constexpr (pairs)
+        pack_pairs_transposed(PlainSource<std::uint16_t>(b), n, end, k0, k1, out);
+      else
+        b.data.bf16 ? pack_panel_transposed(PlainSource<std::uint16_t>(b), n, end, k0, k1, out)
+                    : pack_panel_transposed(PlainSource<float>(b), n, end, k0, k1, out);
     }
   } else if (b.kind == Operand::Kind::normed) {
-    pack_panels(NormedSource(b), n0, n1, k0, k1, out);
+    pack(NormedSource(b));
   } else {
-    b.data.bf16 ? pack_panels(PlainSource<std::uint16_t>(b), n0, n1, k0, k1, out)
-                : pack_panels(PlainSource<float>(b), n0, n1, k0, k1, out);
+    b.data.bf16 ? pack(PlainSource<std::uint16_t>(b)) : pack(PlainSource<float>(b));
   }
 }
 
 // The packed part of B: depth blocks, in each the panels of the first half, then those of the second.
+template <bool pairs>
 struct PackedB {
   const Gemm& g;
   std::int64_t halves, width;   // of C
@@ -154,7 +179,8 @@ struct PackedB {
   std::int64_t panels() const { return halves * half_panels; }
   std::int64_t depth(std::int64_t k) const { return std::min(depth_block, k1 - k); }
   float* at(std::int64_t k, std::int64_t half, std::int64_t panel) const {
-    return g.workspace + ((k - k0) * panels() + (half * half_panels + panel) * depth(k)) * tile_cols;
+    return g.workspace +
+           (words<pairs>(k - k0) * panels() + (half * half_panels + panel) * words<pairs>(depth(k))) * tile_cols;
   }
   void pack(std::int64_t k, std::int64_t first, std::int64_t last) const {
     for (std::int64_t half = 0; half < halves; ++half) {
@@ -164,7 +190,7 @@ struct PackedB {
       if (p0 == p1) continue;
       const std::int64_t begin = half * width + n0 + p0 * tile_cols,
                          end = half * width + std::min(n1, n0 + p1 * tile_cols);
-      pack_b(g.b, begin, end, k, k + depth(k), at(k, half, p0));
+      pack_b<pairs>(g.b, begin, end, k, k + depth(k), at(k, half, p0));
     }
   }
 };
@@ -181,15 +207,24 @@ Ahead ahead(const Operand& a, std::int64_t m0, std::int64_t m1, std::int64_t k0,
   return next;
 }
 
+template <bool pairs>
+const auto& tiles_for(bool a_transposed) {
+  if constexpr (pairs)
+    return bf16_tiles(a_transposed);
+  else
+    return a_transposed ? tiles<1> : tiles<row_stride>;
+}
+
 // A block of rows of some columns, through the packed depth.
-void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64_t panel0, std::int64_t panel1,
+template <bool pairs>
+void multiply(const PackedB<pairs>& b, std::int64_t row0, std::int64_t row1, std::int64_t panel0, std::int64_t panel1,
               std::int64_t group) {
   const Gemm& g = b.g;
   alignas(64) float packed[most_panels * panel_stride];
   // Where C is not kept.
   constexpr std::int64_t ld_passing = column_step + 16;
   alignas(64) float passing[panels_finished * tile_rows * ld_passing];
-  const auto& functions = g.a.transposed ? tiles<1> : tiles<row_stride>;
+  const auto& functions = tiles_for<pairs>(g.a.transposed);
   const Panels rows(row0, row1);
   // Panels of columns that rows before `row` want.
   const auto wanted = [&](std::int64_t row) {
@@ -212,7 +247,7 @@ void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64
     const std::int64_t ld_base = k == 0 ? g.ld_base : g.ldc;
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t p0 = part_begin(part), p1 = part_begin(part + 1);
-      pack_a(g.a, g.k, rows, p0, p1, k, deeper, packed);
+      pack_a<pairs>(g.a, g.k, rows, p0, p1, k, deeper, packed);
       // What is packed next: more rows, or the same ones further on, or those of the task that follows.
       const std::int64_t here = b.halves * (panel1 - panel0) * (p1 - p0);
       Ahead next = part + 1 < parts ? ahead(g.a, rows.begin(p1), rows.begin(part_begin(part + 2)), k, deeper, here)
@@ -228,7 +263,7 @@ void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64
             const std::int64_t n = b.n0 + panel * tile_cols, col = half * b.width + n;
             float* c = g.c ? g.c + m * g.ldc + col
                            : passing + row_passing * ld_passing + (half * group + panel - q0) * tile_cols;
-            tile_at(function, count, b.n1 - n, depth, packed + (p - p0) * panel_stride, column_stride,
+            tile_at(function, count, b.n1 - n, words<pairs>(depth), packed + (p - p0) * panel_stride, column_stride,
                     b.at(k, half, panel), tile_cols, c, g.c ? g.ldc : ld_passing,
                     base ? base + m * ld_base + col : nullptr, ld_base, &next);
           }
@@ -249,14 +284,15 @@ void multiply(const PackedB& b, std::int64_t row0, std::int64_t row1, std::int64
   }
 }
 
-void run(const Gemm& g, const KernelContext& context) {
+template <bool pairs>
+void make(const Gemm& g, const KernelContext& context) {
   const Blocking s(g.n, g.k, g.paired);
   const RowCut cut = rows_of(g.m, s);
   const std::int64_t blocks = cut.blocks, group_panels = s.group() / tile_cols;
   Tasks before = g.before;
   for (std::int64_t n = 0; n < s.width; n += s.nb)
     for (std::int64_t k = 0; k < g.k; k += s.kb) {
-      const PackedB b(g, s, n, k);
+      const PackedB<pairs> b(g, s, n, k);
       const bool packed = g.b_is_packed && s.whole(g.k);
       // Packing tasks of about 32 Ki elements.
       const std::int64_t each = std::max<std::int64_t>(1, (128 / tile_cols)), runs = (b.panels() + each - 1) / each;
@@ -282,6 +318,15 @@ void run(const Gemm& g, const KernelContext& context) {
         multiply(b, begin(task % blocks), begin(task % blocks + 1), panel0, panel1, group_panels);
       });
     }
+}
+
+void run(const Gemm& g, const KernelContext& context) {
+  if constexpr (can_pair)
+    if (g.bf16 && multiplies_bf16()) {
+      assert(!g.b.transposed || g.b.data.bf16);
+      return make<true>(g, context);
+    }
+  make<false>(g, context);
 }
 
 }  // namespace

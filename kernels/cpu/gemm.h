@@ -1,5 +1,5 @@
-// fp32 matrix products of the CPU backend: C = base + A B with any transposition, elements of A and B transformed while
-// they are packed, and a hook on finished blocks of C.
+// Matrix products of the CPU backend, in f32 or bf16 with sums in f32: C = base + A B with any transposition, elements
+// of A and B transformed while they are packed, and a hook on finished blocks of C.
 //
 // Sums run over fixed blocks of K, each in order, blocks added in order: results depend on the instruction set alone,
 // never on threads, cuts of M and N, or workspace.
@@ -113,6 +113,9 @@ struct Gemm {
   bool lower = false;
   // Independent work that is done while B is packed; A may depend on it, B may not.
   Tasks before = {};
+  // Both operands are bf16, as in mixed precision: where multiplies_bf16(), what is not kept in bf16 is rounded to it
+  // while it is packed; elsewhere it stays f32. A transposed B must be kept in bf16.
+  bool bf16 = false;
   float* workspace = nullptr;  // gemm_workspace(n, k, paired) floats
   // The workspace holds this B from the last call with the same b, n, k; heeded when B was packed whole.
   bool b_is_packed = false;

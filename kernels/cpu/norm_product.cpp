@@ -7,7 +7,7 @@
 namespace stacklab::cpu {
 
 void norm_product(const NormProduct& p, Gemm g, const KernelContext& context) {
-  g.m = p.rows, g.n = p.n, g.k = p.d;
+  g.m = p.rows, g.n = p.n, g.k = p.d, g.bf16 = p.w.bf16;
   g.a = p.normed_x();
   g.b = Operand::plain(p.w, p.d, true);
   // Tasks of a few microseconds.
@@ -33,7 +33,7 @@ void input_gradients(const NormProduct& p, const NormProductGrads& g, const Norm
                      const KernelContext& context) {
   Gemm product{.m = p.rows, .n = p.d, .k = p.n, .a = g.dy, .b = Operand::plain(p.w, p.d)};
   product.c = p.gain ? scratch.dn : g.dx;
-  product.ldc = p.d;
+  product.ldc = p.d, product.bf16 = p.w.bf16;
   product.workspace = scratch.gemm;
   if (!p.gain) {
     if (g.add_dx) product.base = g.dx, product.ld_base = p.d;
@@ -73,6 +73,7 @@ void norm_product_backward(const NormProduct& p, const NormProductGrads& g, cons
   if (!g.dw) return;
   Gemm product{.m = p.n, .n = p.d, .k = p.rows, .a = g.dy_transposed, .b = p.normed_x(), .c = g.dw, .ldc = p.d};
   if (g.add_dw) product.base = g.dw, product.ld_base = p.d;
+  product.bf16 = p.w.bf16;
   product.workspace = scratch.gemm;
   gemm(product, context);
 }

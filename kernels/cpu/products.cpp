@@ -139,6 +139,7 @@ void run(const op::ProjectAdd& o, const KernelContext& context) {
   g.a = Operand::plain(Stored(o.a), k), g.b = Operand::plain(Stored(o.w), k, true);
   g.c = o.out.as<float>(), g.ldc = d;
   g.base = o.x.as<float>(), g.ld_base = d;
+  g.bf16 = narrow(o.w);
   g.workspace = o.workspace.as<float>();
   gemm(g, context);
 }
@@ -150,6 +151,7 @@ void run(const op::ProjectAddBackward& o, const KernelContext& context) {
   const ProjectAddBackwardSpace space(o, Carver(o.workspace));
   const float* dout = o.dout.as<float>();
   Gemm da{.m = rows, .n = k, .k = d, .a = Operand::plain(dout, d), .b = Operand::plain(Stored(o.w), k)};
+  da.bf16 = narrow(o.w);
   da.workspace = space.gemm;
   const Result result(da, o.da, space.sums, d);
   gemm(da, context);
@@ -157,6 +159,7 @@ void run(const op::ProjectAddBackward& o, const KernelContext& context) {
   Gemm dw{.m = d, .n = k, .k = rows, .a = Operand::plain(dout, d, true), .b = Operand::plain(Stored(o.a), k)};
   dw.c = target(o.dw), dw.ldc = k;
   if (o.dw.accumulate) dw.base = dw.c, dw.ld_base = k;
+  dw.bf16 = narrow(o.w);
   dw.workspace = space.gemm;
   gemm(dw, context);
 }

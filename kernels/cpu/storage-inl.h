@@ -36,18 +36,21 @@ HWY_INLINE hn::Vec<D> load_stored(D d, const Stored& s, std::int64_t i) {
                 : load_as_float(d, static_cast<const float*>(s.data) + i);
 }
 
-// Rounds to nearest, ties to even; a NaN stays one (kernels/bf16.h).
+// The bits of bf16, rounded to nearest, ties to even; a NaN stays one (kernels/bf16.h).
 template <class D>
-HWY_INLINE void store_rounded(D, hn::Vec<D> v, std::uint16_t* to) {
+HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, D>> rounded_bits(D, hn::Vec<D> v) {
   const hn::Rebind<std::uint32_t, D> wide;
-  const hn::Rebind<std::int32_t, D> signed_wide;
-  const hn::Rebind<std::uint16_t, D> narrow;
   const auto bits = hn::BitCast(wide, v);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1));
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7fff))));
   const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(wide, 0x40));
-  const auto kept = hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(v)), quiet, rounded);
-  hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(signed_wide, kept)), narrow, to);
+  return hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(v)), quiet, rounded);
+}
+template <class D>
+HWY_INLINE void store_rounded(D d, hn::Vec<D> v, std::uint16_t* to) {
+  const hn::Rebind<std::int32_t, D> signed_wide;
+  const hn::Rebind<std::uint16_t, D> narrow;
+  hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(signed_wide, rounded_bits(d, v))), narrow, to);
 }
 
 // Four rows of four as columns.

@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/cpu/tile.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace stacklab::cpu::HWY_NAMESPACE {
 
@@ -27,24 +29,6 @@ inline constexpr int lanes = HWY_MAX_BYTES / 4;
 inline constexpr int tile_rows = HWY_TARGET == HWY_AVX3 ? 14 : 6;
 inline constexpr int tile_vectors = 2;
 inline constexpr int tile_cols = tile_vectors * lanes;
-
-// Memory that will be wanted, rows of so many bytes: fetched into cache while tiles are made.
-struct Ahead {
-  const char* row = nullptr;
-  std::int64_t ld = 0, length = 0, at = 0;
-  std::int64_t lines = 0;  // that are left
-  std::int64_t each = 0;   // lines a tile
-  HWY_INLINE void fetch() {
-    __builtin_prefetch(row + at, 0, 2);
-    if ((at += 64) >= length) at = 0, row += ld;
-    --lines;
-  }
-};
-
-// C[rows, tile_cols] = base + A B, with base absent where null. a_stride and b_stride step along the depth.
-using TileFunction = void (*)(std::int64_t depth, const float* a, std::int64_t a_stride, const float* b,
-                              std::int64_t b_stride, float* c, std::int64_t ldc, const float* base,
-                              std::int64_t ld_base, Ahead* next);
 
 // Rows of A lie row_stride apart, and depth is contiguous (a_stride is 1); or, with row_stride 1, rows are contiguous.
 template <int rows, int row_stride, int vectors = tile_vectors>

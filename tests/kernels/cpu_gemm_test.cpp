@@ -21,6 +21,7 @@ struct Case {
   enum class Base { none, accumulate, other } base = Base::none;
   bool paired = false;
   bool a_bf16 = false, b_bf16 = false;
+  bool product_bf16 = false;
 };
 
 // The same numbers in bf16, to which `data` is rounded.
@@ -35,13 +36,14 @@ struct Factor {
   Guarded<float> data, scale, gain, du;
   Guarded<BFloat16> data16, du16;
   Operand operand;
+  Operand::Kind kind;
   std::int64_t rows, cols;  // of the operand as the product sees it: [M, K] or [K, N]
   std::function<double(std::int64_t, std::int64_t)> at;
   // The sum of the sizes of the terms of an element, which its rounding is relative to.
   std::function<double(std::int64_t, std::int64_t)> size;
 
-  Factor(std::int64_t r, std::int64_t c, bool transposed, Operand::Kind kind, std::uint32_t seed, bool bf16)
-      : rows(r), cols(c) {
+  Factor(std::int64_t r, std::int64_t c, bool transposed, Operand::Kind k, std::uint32_t seed, bool bf16)
+      : kind(k), rows(r), cols(c) {
     const std::int64_t stored_rows = transposed ? c : r, stored_cols = transposed ? r : c, ld = stored_cols + 3;
     std::function<double(std::int64_t, std::int64_t)> stored;
     switch (kind) {
@@ -95,6 +97,13 @@ struct Factor {
     at = turned(stored);
     size = [this](std::int64_t i, std::int64_t j) { return std::abs(at(i, j)); };
   }
+  // Where it is rounded to bf16 on the way: a plain element is known to the bit, others within half a step.
+  double narrow_at(std::int64_t i, std::int64_t j) const {
+    const double value = at(i, j);
+    return kind == Operand::Kind::plain ? static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(value))))
+                                        : value;
+  }
+  double narrowing() const { return kind == Operand::Kind::plain ? 0 : 0x1p-8; }
   bool intact() const {
     return data.intact() && scale.intact() && gain.intact() && du.intact() && data16.intact() && du16.intact();
   }
@@ -109,23 +118,31 @@ TEST_P(GemmTest, AgreesWithSumsInDouble) {
   const Guarded<float> before = random_guarded<float>(c.m * ldc, 21), residual = random_guarded<float>(c.m * c.n, 22);
 
   std::vector<double> expected(before.data(), before.data() + before.size()), allowed(before.size(), 0);
-  for (std::int64_t i = 0; i < c.m; ++i)
-    for (std::int64_t j = 0; j < c.n; ++j) {
-      double sum = 0, size = 0;
-      for (std::int64_t k = 0; k < c.k; ++k) sum += a.at(i, k) * b.at(k, j), size += a.size(i, k) * b.size(k, j);
-      const auto at = static_cast<std::size_t>(i * ldc + j);
-      const double base = c.base == Case::Base::none         ? 0
-                          : c.base == Case::Base::accumulate ? static_cast<double>(before[at])
-                                                             : residual[static_cast<std::size_t>(i * c.n + j)];
-      expected[at] = base + sum;
-      // Rounding adds up like a random walk of k steps; a transformed element has a few roundings of its own.
-      allowed[at] = unit32 * ((12 + 2 * std::sqrt(static_cast<double>(c.k))) * size + std::abs(base));
-    }
+  const auto expect = [&](bool narrow) {
+    const double narrowing = narrow ? (1 + a.narrowing()) * (1 + b.narrowing()) - 1 : 0;
+    for (std::int64_t i = 0; i < c.m; ++i)
+      for (std::int64_t j = 0; j < c.n; ++j) {
+        double sum = 0, size = 0;
+        for (std::int64_t k = 0; k < c.k; ++k)
+          sum += narrow ? a.narrow_at(i, k) * b.narrow_at(k, j) : a.at(i, k) * b.at(k, j),
+              size += a.size(i, k) * b.size(k, j);
+        const auto at = static_cast<std::size_t>(i * ldc + j);
+        const double base = c.base == Case::Base::none         ? 0
+                            : c.base == Case::Base::accumulate ? static_cast<double>(before[at])
+                                                               : residual[static_cast<std::size_t>(i * c.n + j)];
+        expected[at] = base + sum;
+        // Rounding adds up like a random walk of k steps; a transformed element has a few roundings of its own.
+        allowed[at] =
+            (unit32 * (12 + 2 * std::sqrt(static_cast<double>(c.k))) + narrowing) * size + unit32 * std::abs(base);
+      }
+  };
+  expect(false);
 
   ReversedTasks reversed;
   ThreadTeam two(2), three(3);
   for (const std::string_view set : cpu::instruction_sets()) {
     const OnInstructionSet on(set);
+    if (c.product_bf16) expect(cpu::multiplies_bf16());
     std::vector<float> first;
     for (ParallelFor* parallel : {static_cast<ParallelFor*>(nullptr), static_cast<ParallelFor*>(&reversed),
                                   static_cast<ParallelFor*>(&two), static_cast<ParallelFor*>(&three)}) {
@@ -148,7 +165,7 @@ TEST_P(GemmTest, AgreesWithSumsInDouble) {
       const auto before_task = [&](std::int64_t task) { ++done[static_cast<std::size_t>(task)]; };
       Gemm g{.m = c.m, .n = c.n, .k = c.k, .a = a.operand, .b = b.operand, .c = out.data(), .ldc = ldc};
       g.workspace = workspace.data();
-      g.paired = c.paired;
+      g.paired = c.paired, g.bf16 = c.product_bf16;
       g.finished = cpu::BlockHook(finished);
       g.before = cpu::Tasks(7, before_task);
       if (c.base == Case::Base::accumulate) g.base = out.data(), g.ld_base = ldc;
@@ -185,14 +202,19 @@ TEST_P(GemmTest, AgreesWithSumsInDouble) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  const auto add = [&](Case c) {
+  const auto add_both = [&](auto& self, Case c) -> void {
     c.name = "m" + std::to_string(c.m) + "n" + std::to_string(c.n) + "k" + std::to_string(c.k) +
              (c.a_transposed ? "t" : "n") + (c.b_transposed ? "t" : "n") + "a" +
              std::to_string(static_cast<int>(c.a_kind)) + "b" + std::to_string(static_cast<int>(c.b_kind)) + "base" +
              std::to_string(static_cast<int>(c.base)) + (c.paired ? "paired" : "") + (c.a_bf16 ? "a16" : "") +
-             (c.b_bf16 ? "b16" : "");
+             (c.b_bf16 ? "b16" : "") + (c.product_bf16 ? "product16" : "");
     all.push_back(c);
+    // The same in bf16, of which a transposed B is kept in it.
+    if (c.product_bf16) return;
+    c.product_bf16 = true, c.b_bf16 |= c.b_transposed;
+    self(self, c);
   };
+  const auto add = [&](const Case& c) { add_both(add_both, c); };
   struct Size {
     std::int64_t m, n, k;
   };
@@ -242,13 +264,20 @@ TEST(GemmTest, ReadsEveryBFloat16) {
     Guarded<BFloat16> a(n);
     for (std::size_t i = 0; i < n; ++i) a[i].bits = static_cast<std::uint16_t>(i);
     const float one = 1;
+    const BFloat16 narrow_one(one);
     Guarded<float> out(n), workspace(cpu::gemm_workspace(1, 1));
     Gemm g{.m = n, .n = 1, .k = 1, .a = Operand::plain(a.data(), 1), .b = Operand::plain(&one, 1), .c = out.data()};
     g.ldc = 1, g.workspace = workspace.data();
-    cpu::gemm(g, {});
-    for (std::size_t i = 0; i < n; ++i) {
-      const float expected = static_cast<float>(a[i]);
-      ASSERT_TRUE(std::isnan(expected) ? std::isnan(out[i]) : out[i] == expected) << i << " on " << set;
+    for (const bool product_bf16 : {false, true}) {
+      g.bf16 = product_bf16;
+      if (product_bf16) g.b = Operand::plain(&narrow_one, 1, true);
+      cpu::gemm(g, {});
+      for (std::size_t i = 0; i < n; ++i) {
+        float expected = static_cast<float>(a[i]);
+        // The instruction takes what is below the least normal number for zero.
+        if (product_bf16 && cpu::multiplies_bf16() && std::abs(expected) < 0x1p-126f) expected = 0;
+        ASSERT_TRUE(std::isnan(expected) ? std::isnan(out[i]) : out[i] == expected) << i << " on " << set;
+      }
     }
   }
 }
@@ -261,19 +290,18 @@ TEST(GemmTest, BrokenElementsStayInTheirRowAndColumn) {
     Guarded<float> a = random_guarded<float>(m * k, 1), b = random_guarded<float>(n * k, 2), out(m * n);
     a[5 * k + 280] = std::numeric_limits<float>::quiet_NaN();
     b[66 * k + 3] = std::numeric_limits<float>::infinity();
+    const Guarded<BFloat16> narrow_b = narrowed(b);
     Guarded<float> workspace(cpu::gemm_workspace(n, k));
-    Gemm g{.m = m,
-           .n = n,
-           .k = k,
-           .a = Operand::plain(a.data(), k),
-           .b = Operand::plain(b.data(), k, true),
-           .c = out.data(),
-           .ldc = n};
+    Gemm g{.m = m, .n = n, .k = k, .a = Operand::plain(a.data(), k), .c = out.data(), .ldc = n};
     g.workspace = workspace.data();
-    cpu::gemm(g, {});
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < n; ++j)
-        ASSERT_EQ(std::isfinite(out[static_cast<std::size_t>(i * n + j)]), i != 5 && j != 66) << i << " " << j;
+    for (const bool product_bf16 : {false, true}) {
+      g.b = Operand::plain(b.data(), k, true), g.bf16 = product_bf16;
+      if (product_bf16) g.b = Operand::plain(narrow_b.data(), k, true);
+      cpu::gemm(g, {});
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j)
+          ASSERT_EQ(std::isfinite(out[static_cast<std::size_t>(i * n + j)]), i != 5 && j != 66) << i << " " << j;
+    }
   }
 }
 

@@ -95,7 +95,8 @@ struct LossErrors {
                                    .workspace = {},
                                    .eps = 1e-5,
                                    .soft_cap = c.soft_cap});
-    const Matrix e = norm.product_error(h.w.sizes());
+    const double narrowed = narrowing(c.bf16);
+    const Matrix e = norm.product_error(h.w.sizes(), narrowed);
     dlogits = {Matrix(c.tokens, c.vocabulary), Matrix(c.tokens, c.vocabulary)};
     for (std::int64_t t = 0; t < c.tokens; ++t) {
       const std::int32_t target = h.targets[static_cast<std::size_t>(t)];
@@ -111,20 +112,24 @@ struct LossErrors {
       const double lse = largest + std::log(sum), lse_off = off + unit32 * depth(256);
       const double coefficient = h.coefficients.exact.data[static_cast<std::size_t>(t)], weight = std::abs(coefficient);
       sums[0] += weight * (off_of(target) + lse_off);
-      sums[1] += c.z_coef * weight * 2 * std::abs(lse) * lse_off;
+      sums[1] += c.z_coef * weight * (2 * std::abs(lse) + lse_off) * lse_off;
       const double of_p = 2 * c.z_coef * weight * lse - coefficient;
       for (std::int64_t v = 0; v < c.vocabulary; ++v) {
         const double p = std::exp(l[v] - lse), own = v == target ? coefficient : 0, ratio = l[v] / c.soft_cap;
         const double slope = c.soft_cap == 0 ? 1 : 1 - ratio * ratio;
-        const double slope_off = c.soft_cap == 0 ? 0 : 2 * std::abs(ratio / c.soft_cap) * off_of(v) + 4 * unit32;
+        const double cap_off = c.soft_cap == 0 ? 0 : off_of(v) / c.soft_cap;
+        const double slope_off = c.soft_cap == 0 ? 0 : (2 * std::abs(ratio) + cap_off) * cap_off + 4 * unit32;
         // Exponentials below the smallest normal number may be 0.
-        const double p_off = p * (off_of(v) + lse_off + unit32 * (16 + std::abs(l[v] - largest))) + 0x1p-126;
+        const double p_off =
+            p * (std::expm1(off_of(v) + lse_off) + unit32 * (16 + std::abs(l[v] - largest))) + 0x1p-126;
         const double before_cap = std::abs(of_p * p + own);
         dlogits.size(t, v) = before_cap * slope;
-        dlogits.error(t, v) = slope * (std::abs(of_p) * p_off + 2 * c.z_coef * weight * lse_off * p) +
-                              slope_off * before_cap + 8 * unit32 * before_cap;
+        const double before_cap_off = std::abs(of_p) * p_off + 2 * c.z_coef * weight * lse_off * (p + p_off);
+        dlogits.error(t, v) =
+            slope * before_cap_off + slope_off * (before_cap + before_cap_off) + 8 * unit32 * before_cap;
       }
     }
+    dlogits = dlogits.rounded(narrowed);
   }
 };
 
@@ -169,10 +174,10 @@ TEST(CpuLossHead, AgreesWithTheReferenceInDouble) {
     const Head before(c);
     exact.run(reference(), true, exact.sums);
     const NormSizes norm(exact.x, c.norm ? &exact.gain : nullptr, 1e-5);
-    const LossErrors loss(exact, norm);
-    std::vector<Expected> expected;
-    if (c.gradient) {
-      const ProductErrors errors(norm, exact.w.sizes(), loss.dlogits);
+    const auto expect = [&](const LossErrors& loss) {
+      std::vector<Expected> expected;
+      if (!c.gradient) return expected;
+      const ProductErrors errors(norm, exact.w.sizes(), loss.dlogits, narrowing(c.bf16));
       expected.emplace_back("dx", exact.dx, errors.dx);
       // Chunks and blocks of rows are added one after another, each a token at least.
       const auto summed = [&](const char* name, const Wanted& wanted, const Held& from, const Held& got,
@@ -182,7 +187,8 @@ TEST(CpuLossHead, AgreesWithTheReferenceInDouble) {
       };
       if (c.norm) summed("dgain", c.dgain, before.dgain, exact.dgain, errors.dgain);
       summed("dw", c.dw, before.dw, exact.dw, errors.dw);
-    }
+      return expected;
+    };
     on_every_path(
         c.text(),
         [&](ParallelFor* parallel) {
@@ -191,13 +197,14 @@ TEST(CpuLossHead, AgreesWithTheReferenceInDouble) {
           return mine.values();
         },
         [&](const std::string& where, const std::vector<float>& got) {
+          const LossErrors loss(exact, norm);
           double sums[2];
           std::memcpy(sums, got.data(), sizeof sums);
           for (const int i : {0, 1})
             EXPECT_LE(std::abs(sums[i] - exact.sums[static_cast<std::size_t>(i)]), loss.sums[i])
                 << where << ", sum " << i << ": " << sums[i] << " instead of "
                 << exact.sums[static_cast<std::size_t>(i)];
-          expect_all(where, {got.begin() + 4, got.end()}, expected);
+          expect_all(where, {got.begin() + 4, got.end()}, expect(loss));
         });
   }
 }

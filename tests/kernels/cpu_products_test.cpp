@@ -96,7 +96,9 @@ TEST_P(CpuProducts, NormMatmul) {
     std::vector<std::uint8_t> saved;
     c.forward(reference(), true, saved, nullptr);
     const NormSizes norm(c.x, &c.gain, eps);
-    const std::vector<Expected> expected = {{"y", c.y, norm.product_error(c.w.sizes())}};
+    ByNarrowing expected(GetParam(), [&](double narrowed) -> std::vector<Expected> {
+      return {{"y", c.y, norm.product_error(c.w.sizes(), narrowed)}};
+    });
     on_every_path(
         "norm_matmul " + s.text(),
         [&](ParallelFor* parallel) {
@@ -107,7 +109,7 @@ TEST_P(CpuProducts, NormMatmul) {
           EXPECT_TRUE(mine.intact());
           return values;
         },
-        [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected); });
+        [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected()); });
   }
 }
 
@@ -133,8 +135,11 @@ TEST_P(CpuProducts, NormMatmulBackward) {
       Grads after = before;
       std::vector<std::uint8_t> none, saved;
       c.backward(reference(), true, none, nullptr, wish, after);
-      const ProductErrors errors(NormSizes(c.x, &c.gain, eps), c.w.sizes(), {c.dy.sizes(), Matrix(s.tokens, s.out)});
-      const std::vector<Expected> expected = after.expected(wish, before, errors);
+      const NormSizes norm(c.x, &c.gain, eps);
+      ByNarrowing expected(GetParam(), [&](double narrowed) {
+        const ProductErrors errors(norm, c.w.sizes(), {c.dy.sizes(), Matrix(s.tokens, s.out)}, narrowed);
+        return after.expected(wish, before, errors);
+      });
       on_every_path(
           "norm_matmul_backward " + s.text(),
           [&](ParallelFor* parallel) {
@@ -144,7 +149,7 @@ TEST_P(CpuProducts, NormMatmulBackward) {
             EXPECT_TRUE(c.intact());
             return g.values(wish);
           },
-          [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected); });
+          [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected()); });
     }
 }
 
@@ -187,10 +192,13 @@ TEST_P(CpuProducts, ProjectAddBackward) {
                nullptr, parallel);
       };
       backward(reference(), true, da, dw, nullptr);
-      std::vector<Expected> expected = {{"da", da, unit32 * depth(s.out) * (dout.sizes() * w.sizes())}};
-      if (wish.present)
-        expected.emplace_back(
-            "dw", dw, wish.error(before, unit32 * depth(s.tokens) * (dout.sizes().transposed() * a.sizes()), s.tokens));
+      ByNarrowing expected(GetParam(), [&](double narrowed) {
+        std::vector<Expected> all = {{"da", da, (narrowed + unit32 * depth(s.out)) * (dout.sizes() * w.sizes())}};
+        if (!wish.present) return all;
+        const Matrix own = (narrowed + unit32 * depth(s.tokens)) * (dout.sizes().transposed() * a.sizes());
+        all.emplace_back("dw", dw, wish.error(before, own, s.tokens));
+        return all;
+      });
       on_every_path(
           "project_add_backward " + s.text(),
           [&](ParallelFor* parallel) {
@@ -202,7 +210,7 @@ TEST_P(CpuProducts, ProjectAddBackward) {
             if (wish.present) to_w.append_to(values);
             return values;
           },
-          [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected); });
+          [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected()); });
     }
 }
 
@@ -267,7 +275,8 @@ struct NormSwigluCase {
       for (std::int64_t i = 0; i < f; ++i) {
         const double gate = std::abs(gate_up(t, i)), up = std::abs(gate_up(t, f + i));
         of.size(t, i) = g(t, i) * up * 1.1, of.size(t, f + i) = g(t, i) * gate;
-        of.error(t, i) = g(t, i) * (up * e(t, i) / 2 + 1.1 * e(t, f + i) + 8 * unit32 * up * (1 + gate / 4));
+        of.error(t, i) =
+            g(t, i) * ((up + e(t, f + i)) * e(t, i) / 2 + 1.1 * e(t, f + i) + 8 * unit32 * up * (1 + gate / 4));
         of.error(t, f + i) = g(t, i) * (1.1 * e(t, i) + 8 * unit32 * gate);
         // The slopes are kept in the type of the weights.
         if (w.bf16)
@@ -315,15 +324,24 @@ TEST_P(CpuProducts, NormSwigluAndBackward) {
     c.forward(reference(), true, oracle_saved, nullptr);
     const Matrix gate_up = saved_gate_up(oracle_saved, s.tokens, s.out);
     const NormSizes norm(c.x, &c.gain, eps);
-    const Matrix e = norm.product_error(c.w.sizes());
-    const Expected u("u", c.u, c.u_error(gate_up, e));
-    const ProductErrors errors(norm, c.w.sizes(), c.gate_up_gradient(gate_up, e));
+    struct Errors {
+      Expected u;
+      ProductErrors gradients;
+    };
+    ByNarrowing errors(GetParam(), [&](double narrowed) {
+      const Matrix e = norm.product_error(c.w.sizes(), narrowed);
+      return Errors{{"u", c.u, c.u_error(gate_up, e)},
+                    {norm, c.w.sizes(), c.gate_up_gradient(gate_up, e).rounded(narrowed), narrowed}};
+    });
     for (const Wish& wish : wishes(s)) {
       const Grads before(s, 2 * s.out);
       Grads after = before;
       c.backward(reference(), true, oracle_saved, nullptr, wish, after);
-      std::vector<Expected> expected = after.expected(wish, before, errors);
-      expected.push_back(u);
+      const auto expected = [&] {
+        std::vector<Expected> all = after.expected(wish, before, errors().gradients);
+        all.push_back(errors().u);
+        return all;
+      };
       on_every_path(
           "norm_swiglu " + s.text(),
           [&](ParallelFor* parallel) {
@@ -336,7 +354,7 @@ TEST_P(CpuProducts, NormSwigluAndBackward) {
             mine.u.append_to(values);
             return values;
           },
-          [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected); });
+          [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected()); });
     }
   }
 }
@@ -349,15 +367,18 @@ TEST_P(CpuProducts, NormSwigluWithPairsKept) {
     c.forward(reference(), true, oracle_saved, nullptr);
     const Matrix gate_up = saved_gate_up(oracle_saved, s.tokens, s.out);
     const NormSizes norm(c.x, &c.gain, eps);
-    Matrix e = norm.product_error(c.w.sizes());
-    for (std::size_t i = 0; GetParam() && i < e.v.size(); ++i) e.v[i] += unit16 * (std::abs(gate_up.v[i]) + e.v[i]);
-    const ProductErrors errors(norm, c.w.sizes(), c.gate_up_gradient(gate_up, e));
     const Wish wish = wishes(s)[0];
     const Grads before(s, 2 * s.out);
     Grads after = before;
     c.backward(reference(), true, oracle_saved, nullptr, wish, after);
-    std::vector<Expected> expected = {{"u", c.u, c.u_error(gate_up, e)}};
-    for (Expected& gradient : after.expected(wish, before, errors)) expected.push_back(std::move(gradient));
+    ByNarrowing expected(GetParam(), [&](double narrowed) {
+      Matrix e = norm.product_error(c.w.sizes(), narrowed);
+      for (std::size_t i = 0; GetParam() && i < e.v.size(); ++i) e.v[i] += unit16 * (std::abs(gate_up.v[i]) + e.v[i]);
+      const ProductErrors errors(norm, c.w.sizes(), c.gate_up_gradient(gate_up, e).rounded(narrowed), narrowed);
+      std::vector<Expected> all = {{"u", c.u, c.u_error(gate_up, e)}};
+      for (Expected& gradient : after.expected(wish, before, errors)) all.push_back(std::move(gradient));
+      return all;
+    });
     on_every_path(
         "norm_swiglu with pairs kept " + s.text(),
         [&](ParallelFor* parallel) {
@@ -368,7 +389,7 @@ TEST_P(CpuProducts, NormSwigluWithPairsKept) {
           }
           return values;
         },
-        [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected); });
+        [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected()); });
     // The reference keeps them as they are.
     const auto plain = swiglu_both_ways(reference(), NormSwigluCase(s, GetParam()), wish, before, nullptr);
     EXPECT_EQ(swiglu_both_ways(reference(), NormSwigluCase(s, GetParam(), true), wish, before, nullptr), plain);
@@ -395,7 +416,9 @@ TEST_P(CpuProducts, Logits) {
         run(reference(), true, out, nullptr);
         const NormSizes norm(x, normed ? &gain : nullptr, eps);
         // The slope of the cap is at most 1; tanh has a few roundings of its own.
-        const Matrix error = norm.product_error(w.sizes()) + 8 * unit32 * out.sizes();
+        ByNarrowing error(GetParam(), [&](double narrowed) {
+          return norm.product_error(w.sizes(), narrowed) + 8 * unit32 * out.sizes();
+        });
         on_every_path(
             "logits " + s.text(),
             [&](ParallelFor* parallel) {
@@ -407,7 +430,7 @@ TEST_P(CpuProducts, Logits) {
               return values;
             },
             [&](const std::string& where, const std::vector<float>& got) {
-              expect_all(where, got, {{"logits", out, error}});
+              expect_all(where, got, {{"logits", out, error()}});
             });
       }
 }

@@ -6,7 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/bf16.h"
@@ -17,6 +20,27 @@ namespace stacklab::test {
 
 // Unit roundoff of bf16.
 inline constexpr double unit16 = 0x1p-8;
+
+// The relative error of an operand in f32 of a product whose weights are bf16, on the instruction set in use.
+inline double narrowing(bool bf16) { return bf16 && cpu::multiplies_bf16() ? unit16 : 0; }
+
+// What depends on it, computed once for each of its values.
+template <class F>
+class ByNarrowing {
+ public:
+  ByNarrowing(bool bf16, F f) : bf16_(bf16), f_(std::move(f)) {}
+  const auto& operator()() {
+    const double narrowed = narrowing(bf16_);
+    auto& value = values_[narrowed != 0];
+    if (!value) value.emplace(f_(narrowed));
+    return *value;
+  }
+
+ private:
+  bool bf16_;
+  F f_;
+  std::optional<std::invoke_result_t<F, double>> values_[2];
+};
 
 inline double depth(std::int64_t terms) { return 16 + 2 * std::sqrt(static_cast<double>(terms)); }
 
@@ -126,22 +150,26 @@ struct NormSizes {
       for (std::int64_t i = 0; i < n.cols; ++i) xn(t, i) *= r.back(), n(t, i) = xn(t, i) * gain(0, i);
     }
   }
-  // y = n w^T
-  Matrix product_error(const Matrix& w) const { return unit32 * depth(n.cols) * (n * w.transposed()); }
+  // y = n w^T, where n is rounded on the way
+  Matrix product_error(const Matrix& w, double narrowed) const {
+    return (narrowed + unit32 * depth(n.cols)) * (n * w.transposed());
+  }
 };
 
 // The size of dy, and how far off it is already.
 struct Gradient {
   Matrix size, error;
+  Gradient rounded(double narrowed) const { return {size, error + narrowed * (size + error)}; }
 };
 
-// Errors of the gradients of y = n w^T, without what they are added to.
+// Errors of the gradients of y = n w^T, without what they are added to; n is rounded on the way.
 struct ProductErrors {
   Matrix dx, dgain, dw;
-  ProductErrors(const NormSizes& s, const Matrix& w, const Gradient& dy) {
+  ProductErrors(const NormSizes& s, const Matrix& w, const Gradient& dy, double narrowed) {
     const std::int64_t rows = s.n.rows, d = s.n.cols;
     const Matrix size = dy.size * w, error = dy.error * w + unit32 * depth(w.rows) * size;
     dw = dy.error.transposed() * s.n + unit32 * (depth(rows) + depth(d)) * (dy.size.transposed() * s.n);
+    if (narrowed != 0) dw = dw + narrowed * ((dy.size + dy.error).transposed() * s.n);
     dx = error;
     if (!s.norm) return;
     // dx = r (gain dn - xn mean(gain dn xn)), dgain = sum of dn xn
