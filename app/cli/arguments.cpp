@@ -75,6 +75,16 @@ std::string command_of(const std::vector<const Verb*>& path) {
   return words;
 }
 
+// A command that is there, below another: "clone" is "runs clone".
+std::optional<std::string> command_elsewhere(const std::string& word, const Verb& program) {
+  std::vector<std::string> found;
+  for (const Verb& verb : program.verbs)
+    for (const Verb& below : verb.verbs)
+      if (below.name == word) found.push_back(fmt::format("{} {} {}", program.name, verb.name, word));
+  if (found.empty()) return std::nullopt;
+  return fmt::format("did you mean {}?", fmt::join(found, " or "));
+}
+
 // The word that no level knew. Options come first: a misspelt one also displaces the words after it.
 Error unknown_word(const std::vector<std::string>& extras, const std::vector<const Verb*>& path,
                    const std::vector<Argument>& common) {
@@ -95,7 +105,8 @@ Error unknown_word(const std::vector<std::string>& extras, const std::vector<con
     }
   if (!verb.verbs.empty())
     return {Error::Kind::usage, fmt::format("unknown command \"{}\"", printable(extras[0])),
-            remedy(did_you_mean(extras[0], verbs))};
+            remedy(path.size() > 1 ? did_you_mean(extras[0], verbs)
+                                   : command_elsewhere(extras[0], verb).value_or(did_you_mean(extras[0], verbs)))};
   return {Error::Kind::usage, fmt::format("\"{}\" is one argument too many", printable(extras[0])), remedy({})};
 }
 
@@ -142,7 +153,10 @@ Result<Parsed> parse(const Verb& program, const std::vector<Argument>& common, c
     level = next == level->below.end() ? nullptr : &*next;
   }
   parsed.version = given(top, "--version");
-  if (parsed.help || parsed.version) return parsed;
+  // Help on a command that is none would be an answer to something else.
+  const std::vector<std::string> words_left = levels.back()->app->remaining();
+  const bool unknown = !parsed.path.back()->verbs.empty() && !words_left.empty() && !words_left[0].starts_with("-");
+  if ((parsed.help && !unknown) || parsed.version) return parsed;
   // The deepest level first: a misspelt option of a command says more than the words it displaced.
   for (std::size_t depth = levels.size(); depth > 0; --depth)
     if (const std::vector<std::string> extras = levels[depth - 1]->app->remaining(); !extras.empty()) {

@@ -10,6 +10,7 @@
 #include "engine/base/counted.h"
 #include "engine/base/text.h"
 #include "engine/service/corpora.h"
+#include "engine/service/corpus_users.h"
 
 namespace stacklab::cli {
 namespace {
@@ -195,7 +196,15 @@ Status remove(Context& context, const std::string& name) {
   const fs::path workspace = workspace_of(context.common);
   const fs::path folder = workspace / "data" / name;
   if (Status may = may_remove_corpus(name, workspace); !may) return may;
-  const Status sure = confirm(context, "remove the corpus " + name + ", " + folder.string());
+  const auto users = users_of_corpus(name, workspace);
+  if (!users) return tl::unexpected(users.error());
+  if (!users->to_go_on.empty())
+    return refused(fmt::format("the corpus {} is needed by {}", name, fmt::join(users->to_go_on, "; ")),
+                   "let them finish, or delete them first: stacklab runs delete RUN, stacklab queue remove ENTRY");
+  std::string what = "remove the corpus " + name + ", " + folder.string();
+  if (!users->to_replay.empty())
+    what += fmt::format(", without which these cannot be replayed: {}", fmt::join(users->to_replay, "; "));
+  const Status sure = confirm(context, what);
   if (!sure) return sure;
   if (Status removed = remove_corpus(name, workspace); !removed) return removed;
   context.console.print("removed " + folder.string() + "\n");

@@ -84,6 +84,7 @@ int run(const std::vector<std::string>& words) {
     const bool by_words = !parsed || parsed->help || parsed->version;
     const bool wants_json = by_words ? std::find(words.begin(), words.end(), "--json") != words.end() : common.json;
     console.configure(wants_json, common.quiet);
+    StopSignals::answer_in_json(wants_json);
     Context context{common, console, words};
     Status done = parsed ? act(*parsed, everywhere, context) : Status(tl::unexpected(parsed.error()));
     if (done) done = console.finish();

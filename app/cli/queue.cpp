@@ -7,6 +7,7 @@
 #include "app/cli/common.h"
 #include "app/cli/console.h"
 #include "app/cli/run_job.h"
+#include "app/cli/signals.h"
 #include "engine/service/job_service.h"
 #include "engine/service/model_facts.h"
 
@@ -101,6 +102,7 @@ JobOutcome train_entry(JobService& service, const QueueEntry& entry, Console& co
 
 // One after another, until none is left that waits for a person. A run that fails does not keep the next from starting.
 Status run(Context& context, const Options& options) {
+  allow_closed_output();  // the runs are in the store
   const auto service = open(context);
   if (!service) return tl::unexpected(service.error());
   JsonWriter w(2);

@@ -63,7 +63,19 @@ Status edit(Context& context, const std::string& wanted, const RunEdit& change, 
   return {};
 }
 
+// Shown on terminals and in windows, for as long as there is the store.
+Status check_text(const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    for (std::string_view rest = word; !rest.empty();) {
+      const std::size_t length = utf8_length(rest);
+      if (length == 0) return usage_error(fmt::format("\"{}\" is not UTF-8 text", printable(word)));
+      rest.remove_prefix(length);
+    }
+  return {};
+}
+
 Status tag(Context& context, const Options& options) {
+  if (Status text = check_text(options.words); !text) return text;
   RunEdit change;
   change.add_tags = options.words;
   change.remove_tags = options.remove;
@@ -71,6 +83,7 @@ Status tag(Context& context, const Options& options) {
 }
 
 Status note(Context& context, const Options& options) {
+  if (Status text = check_text(options.words); !text) return text;
   RunEdit change;
   if (options.clear || !options.words.empty()) change.note = fmt::format("{}", fmt::join(options.words, " "));
   return edit(context, options.run, change, {});

@@ -208,6 +208,7 @@ std::vector<Argument> job_arguments(JobOptions& options) {
 
 Status run_job(Context& context, const RunConfig& config, bool resume, const JobOptions& options) {
   Console& console = context.console;
+  allow_closed_output();  // the run is in the store
   if (Status valid = check_launch(config); !valid) return valid;
   if (options.max_steps && *options.max_steps < 1)
     return usage_error(fmt::format("--max-steps: {} is less than one step", *options.max_steps));
@@ -243,7 +244,7 @@ Status run_job(Context& context, const RunConfig& config, bool resume, const Job
       console.print("This run is already finished; nothing was done.\n");
     else if (outcome.steps < run.total_steps)
       console.print(fmt::format("Paused at step {} of {}. Continue with: stacklab resume {}\n",
-                                format_integer(outcome.steps), format_integer(run.total_steps), run.name));
+                                format_integer(outcome.steps), format_integer(run.total_steps), run.id));
     console.print(learnt(outcome, run) + "\n");
     if (outcome.trace)
       console.note(trace_table(*outcome.trace));

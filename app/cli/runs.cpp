@@ -110,6 +110,13 @@ Result<RunQuery> query_of(const ListOptions& options) {
   return query;
 }
 
+bool any_run(StoreReader& reader) {
+  RunQuery one;
+  one.limit = 1;
+  const auto runs = reader.runs(one);
+  return runs && !runs->empty();
+}
+
 Status list(Context& context, const ListOptions& options) {
   const Result<RunQuery> query = query_of(options);
   if (!query) return tl::unexpected(query.error());
@@ -133,6 +140,8 @@ Status list(Context& context, const ListOptions& options) {
   w.end_array();
   w.end_object();
   context.console.print(runs->empty() && !options.filter.empty() ? "No run is like that.\n"
+                        : runs->empty() && (options.limit || options.offset) && any_run(**reader)
+                            ? "--limit and --offset leave none.\n"
                         : runs->empty() ? "No runs yet. Start one: stacklab train experiments/first-run.json\n"
                                         : table(rows, {false, false, false, true, true, true, true, false}));
   context.console.print_json(w.text());

@@ -7,17 +7,21 @@ namespace stacklab::cli {
 // size limit ends no run.
 void prepare_process();
 
-// From here on the first SIGINT, SIGTERM or SIGHUP is only noted; the second one ends the program at once. While it
-// lives.
+// For who does more than print: where standard output is closed, what is printed from here on is no failure.
+void allow_closed_output();
+
+// From here on the first SIGINT, SIGTERM or SIGHUP is only noted; one that comes a second later or more ends the
+// program at once: with exit code 130, or 1 where that loses something. While it lives.
 class StopSignals {
  public:
-  // lost: one line, with its end, that the second one prints.
+  // lost: one line, with its end, that the later one prints: what is lost.
   explicit StopSignals(const char* lost = nullptr);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
   static bool requested();
+  static void answer_in_json(bool json);  // an end at once prints a document, too
 };
 
 }  // namespace stacklab::cli

@@ -1,7 +1,9 @@
+#include <filesystem>
 #include <memory>
 
 #include "app/cli/common.h"
 #include "app/cli/run_job.h"
+#include "engine/service/detach.h"
 
 namespace stacklab::cli {
 namespace {
@@ -15,6 +17,12 @@ struct Options {
 Status train(Context& context, const Options& options) {
   const Result<RunConfig> config = config_of(options.config, context.common);
   if (!config) return tl::unexpected(config.error());
+  // A window that started this process may be gone by now: nobody else removes what it wrote for it.
+  const std::filesystem::path file = options.config;
+  std::error_code ec;
+  if (is_detached_process() && file.parent_path() == workspace_of(context.common) / "runs" &&
+      file.filename().string().starts_with("detached-"))
+    std::filesystem::remove(file, ec);
   return run_job(context, *config, options.resume, options.job);
 }
 
@@ -35,7 +43,9 @@ Verb train_verb() {
           std::move(arguments),
           {},
           [options](Context& context) { return train(context, *options); },
-          "The first Ctrl-C finishes the step and writes a checkpoint (exit code 130); the second ends at once."};
+          "The first Ctrl-C, or SIGTERM, finishes the step and writes a checkpoint (exit code 130). Another, a second "
+          "later\n"
+          "or more, ends at once (exit code 1): the steps since the last checkpoint are lost."};
 }
 
 }  // namespace stacklab::cli

@@ -37,6 +37,15 @@ Error not_a_store(const fs::path& file) {
           "move the file away, or choose another workspace"};
 }
 
+Error without_version(const fs::path& file) {
+  return {Error::Kind::failed,
+          fmt::format("{} is a store whose version number is gone (PRAGMA user_version is 0): another program has "
+                      "changed it",
+                      file.string()),
+          fmt::format("bring back a copy, or, if nothing else was changed: sqlite3 '{}' 'PRAGMA user_version = {}'",
+                      file.string(), schema_version)};
+}
+
 // Two processes may do this at once; the second waits, and finds nothing left to do.
 Status migrate(SQLite::Database& db, const fs::path& file) {
   if (query_int(db, "PRAGMA user_version") == schema_version &&
@@ -49,6 +58,7 @@ Status migrate(SQLite::Database& db, const fs::path& file) {
   if (owner != application_id && !(owner == 0 && version == 0 && empty))
     return tl::unexpected<Error>(not_a_store(file));
   if (version > schema_version) return tl::unexpected<Error>(newer_version(version, file));
+  if (version == 0 && !empty) return tl::unexpected<Error>(without_version(file));
   for (auto v = static_cast<std::size_t>(version); v < migrations.size(); ++v) db.exec(migrations[v]);
   // What version 2 keeps beside the rows of version 1.
   if (version == 1) {
@@ -87,6 +97,14 @@ std::string uri_path(const fs::path& path) {
   return uri;
 }
 
+// The folder of a run that once was recorded here; empty: none.
+fs::path run_left(const fs::path& workspace) {
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(workspace / "runs", ec))
+    if (entry.is_directory(ec) && fs::exists(entry.path() / "config.json", ec)) return entry.path();
+  return {};
+}
+
 Status check_readable(SQLite::Database& db, const fs::path& file) {
   const std::int64_t version = query_int(db, "PRAGMA user_version");
   const std::int64_t owner = query_int(db, "PRAGMA application_id");
@@ -95,6 +113,7 @@ Status check_readable(SQLite::Database& db, const fs::path& file) {
     return failed(fmt::format("{} is empty: nothing was run in this workspace yet", file.string()),
                   "train something first");
   if (owner != application_id) return tl::unexpected<Error>(not_a_store(file));
+  if (version == 0) return tl::unexpected<Error>(without_version(file));
   return {};
 }
 
@@ -178,9 +197,16 @@ Result<ReadConnection> open_for_reading(const fs::path& workspace) {
   std::error_code ec;
   if (!fs::exists(workspace, ec))
     return failed(fmt::format("there is no workspace {}", workspace.string()), "name another with --workspace");
-  if (!fs::exists(file, ec))
+  if (!fs::exists(file, ec)) {
+    if (const fs::path run = run_left(workspace); !run.empty())
+      return failed(
+          fmt::format("{} has lost its store, stacklab.db, but not its runs' folders", workspace.string()),
+          fmt::format("bring the file back; or go on from the checkpoints without the curves so far: stacklab "
+                      "train {} --resume --workspace {}",
+                      (run / "config.json").string(), workspace.string()));
     return failed(fmt::format("{} holds no store: nothing was run there yet", workspace.string()),
                   "train something first, or name another with --workspace");
+  }
   if (!fs::is_regular_file(file, ec)) return tl::unexpected<Error>(not_a_store(file));
   return guarded(workspace, [&]() -> Result<ReadConnection> {
     ReadConnection connection;

@@ -146,6 +146,7 @@ class Trainer {
       if (restored) {
         sink_.event(
             {RunEvent::Kind::info, state_.step, fmt::format("Resumed from the checkpoint of step {}", state_.step)});
+        say_missing_rows();
       } else if (request_.known_steps > 0) {
         warn(0,
              fmt::format("No checkpoint can be read: the {} steps that were recorded are trained again from the start",
@@ -160,6 +161,17 @@ class Trainer {
       warn(step,
            fmt::format("The checkpoint of step {} was set aside: this run goes on from step {}", step, state_.step));
     return {};
+  }
+
+  // A store that is newer or older than the checkpoints beside it: the curves must not look as if they were whole.
+  void say_missing_rows() {
+    if (state_.step - request_.known_steps < std::max<std::int64_t>(1, config_.run.log_every)) return;
+    const std::string text = fmt::format(
+        "The store has no rows of steps {} to {}: it is not the one that they were recorded in. The weights "
+        "are those of the checkpoint, the curves begin after it",
+        request_.known_steps + 1, state_.step);
+    log_warning("{}: {}", config_.name, text);
+    sink_.event({RunEvent::Kind::warning, state_.step, text, RunEvent::Severity::warning});
   }
 
   Status load(const CheckpointFolder& folder) {

@@ -93,5 +93,19 @@ TEST(Migration, AReadOnlyStoreOfVersion1IsRead) {
   EXPECT_EQ(db.execAndGet("PRAGMA user_version").getInt(), 1);
 }
 
+TEST(Migration, AStoreWithoutItsVersionIsNeitherReadNorMigrated) {
+  const TemporaryFolder folder;
+  must(Store::open(folder.path()));
+  SQLite::Database(store::database_file(folder.path()).string(), SQLite::OPEN_READWRITE)
+      .exec("PRAGMA user_version = 0");
+  const auto reader = open_store_reader(folder.path());
+  const auto store = Store::open(folder.path());
+  ASSERT_FALSE(reader || store);
+  for (const Error& error : {reader.error(), store.error()}) {
+    EXPECT_NE(error.what.find("version number is gone"), std::string::npos) << error.message();
+    EXPECT_NE(error.remedy.find("PRAGMA user_version = "), std::string::npos) << error.message();
+  }
+}
+
 }  // namespace
 }  // namespace stacklab
