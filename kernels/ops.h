@@ -26,7 +26,7 @@ namespace stacklab {
 
 using Op = std::variant<op::Embedding, op::EmbeddingBackward, op::NormMatmul, op::NormMatmulBackward, op::Attention,
                         op::AttentionBackward, op::ProjectAdd, op::ProjectAddBackward, op::NormSwiglu,
-                        op::SwigluRecompute, op::NormSwigluBackward, op::Logits, op::LossHead, op::SumSquares,
+                        op::SwigluProjectBackward, op::NormSwigluBackward, op::Logits, op::LossHead, op::SumSquares,
                         op::ClipScale, op::AdamW, op::AdamWCompact, op::Muon, op::QkClipHeads, op::QkClipGains,
                         op::Cast, op::RmsNorm, op::RmsNormBackward, op::Rope, op::Swiglu, op::SwigluBackward,
                         op::RaggedAttention, op::RaggedAttentionBackward, op::NewtonSchulz>;

@@ -100,9 +100,14 @@ const char* NormSwiglu::check() const {
   return nullptr;
 }
 
-const char* SwigluRecompute::check() const {
+const char* SwigluProjectBackward::check() const {
+  if (!is_real(dout) || dout.shape.rank != 2) return "dout is not a real matrix [T, d]";
+  if (!is_stored(w, dout.dtype, {dout.cols(), w.cols()})) return "w is not [d, F]";
+  if (u_type != w.dtype) return "u has not the type of w";
+  if (u.present() && !is(u, w.dtype, {dout.rows(), w.cols()})) return "u is not [T, F]";
   if (!saved.present()) return "saved is missing";
-  return is_stored(u.dtype, real_of(u.dtype)) && u.shape.rank == 2 ? nullptr : "u is not [T, F]";
+  if (!fits(dw, dout.dtype, w.shape)) return "dw is not [d, F]";
+  return nullptr;
 }
 
 const char* NormSwigluBackward::check() const {
@@ -110,7 +115,7 @@ const char* NormSwigluBackward::check() const {
   if (!is(gain, x.dtype, {x.cols()})) return "gain is not [d]";
   if (w_gate_up.rows() % 2 != 0 || !is_stored(w_gate_up, x.dtype, {w_gate_up.rows(), x.cols()}))
     return "w_gate_up is not [2 F, d]";
-  if (!is_stored(du, x.dtype, {x.rows(), w_gate_up.rows() / 2})) return "du is not [T, F]";
+  if (!saved.present()) return "saved is missing";
   if (!fits(dx, x.dtype, x.shape)) return "dx is not [T, d]";
   if (!fits(dgain, x.dtype, gain.shape)) return "dgain is not [d]";
   if (!fits(dw, x.dtype, w_gate_up.shape)) return "dw is not [2 F, d]";

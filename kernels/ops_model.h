@@ -202,18 +202,17 @@ struct ProjectAddBackward {
   }
 };
 
-// u = silu(n w_gate^T) * (n w_up^T) with n = rmsnorm(x) * gain (Shazeer 2020, SwiGLU). With keep_pairs gate and up are
-// rounded to the type of u before, and SwigluRecompute stands between this and NormSwigluBackward.
+// u = silu(gate) * up with gate and up = n w_gate^T and n w_up^T, rounded to the type of u, n = rmsnorm(x) * gain
+// (Shazeer 2020, SwiGLU). Saves gate and up, which SwigluProjectBackward turns into their gradients.
 struct NormSwiglu {
   static constexpr std::string_view name = "norm_swiglu";
   TensorView x;          // [T, d]
   TensorView gain;       // [d]
   TensorView w_gate_up;  // [2 F, d] bf16
   TensorView u;          // [T, F] bf16 =
-  TensorView saved;      // bytes = for backward; with keep_pairs for SwigluRecompute
+  TensorView saved;      // bytes = for SwigluProjectBackward
   TensorView workspace;  // bytes
   double eps = 0;
-  bool keep_pairs = false;
 
   template <class Self, class F>
   static void operands(Self& s, F&& f) {
@@ -224,28 +223,35 @@ struct NormSwiglu {
   double flops() const { return 2.0 * static_cast<double>(x.rows()) * static_cast<double>(w_gate_up.size()); }
 };
 
-// Makes u again, to the bit, from what NormSwiglu saved with keep_pairs; that becomes what NormSwigluBackward wants.
-struct SwigluRecompute {
-  static constexpr std::string_view name = "swiglu_recompute";
+// Gradients of out = x + u w^T with the u of NormSwiglu; that of x is dout itself. The gradient of u does not outlive
+// the operation: in saved stand those of gate and up afterwards.
+struct SwigluProjectBackward {
+  static constexpr std::string_view name = "swiglu_project_backward";
+  TensorView dout;       // [T, d]
+  TensorView w;          // [d, F] bf16
+  TensorView u;          // [T, F] bf16, or not present: it is made again, to the bit
   TensorView saved;      // updated
-  TensorView u;          // [T, F] bf16 =
+  GradView dw;           // [d, F] = or +=
   TensorView workspace;  // bytes
+  DType u_type = DType::f32;
 
   template <class Self, class F>
   static void operands(Self& s, F&& f) {
-    f("saved", s.saved, Access::update), f("u", s.u, Access::write), f("workspace", s.workspace, Access::scratch);
+    f("dout", s.dout, Access::read), f("w", s.w, Access::read), f("u", s.u, Access::read);
+    f("saved", s.saved, Access::update), f("dw", s.dw), f("workspace", s.workspace, Access::scratch);
   }
   const char* check() const;
-  double flops() const { return 4.0 * static_cast<double>(u.size()); }
+  double flops() const {
+    return 2.0 * static_cast<double>(dout.rows()) * static_cast<double>(w.size()) * (1 + (dw.present() ? 1 : 0));
+  }
 };
 
 struct NormSwigluBackward {
   static constexpr std::string_view name = "norm_swiglu_backward";
-  TensorView du;         // [T, F] bf16
   TensorView x;          // [T, d]
   TensorView gain;       // [d]
   TensorView w_gate_up;  // [2 F, d] bf16
-  TensorView saved;      // what forward saved
+  TensorView saved;      // what SwigluProjectBackward left
   GradView dx;           // [T, d] += : the gradient of the residual stream
   GradView dgain;        // [d] = or +=
   GradView dw;           // [2 F, d] = or +=
@@ -254,8 +260,8 @@ struct NormSwigluBackward {
 
   template <class Self, class F>
   static void operands(Self& s, F&& f) {
-    f("du", s.du, Access::read), f("x", s.x, Access::read), f("gain", s.gain, Access::read);
-    f("w_gate_up", s.w_gate_up, Access::read), f("saved", s.saved, Access::read);
+    f("x", s.x, Access::read), f("gain", s.gain, Access::read), f("w_gate_up", s.w_gate_up, Access::read);
+    f("saved", s.saved, Access::read);
     f("dx", s.dx), f("dgain", s.dgain), f("dw", s.dw), f("workspace", s.workspace, Access::scratch);
   }
   const char* check() const;

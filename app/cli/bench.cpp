@@ -40,9 +40,18 @@ Status apply(const Context& context, const Options& options, To& to) {
   return {};
 }
 
+Status apply_precision(const Options& options, DType& stored) {
+  if (options.precision == "bf16")
+    stored = DType::bf16;
+  else if (!options.precision.empty() && options.precision != "fp32")
+    return usage_error(fmt::format("--precision: \"{}\" is neither fp32 nor bf16", printable(options.precision)));
+  return {};
+}
+
 Status gemm(Context& context, const Options& options) {
   GemmBenchOptions bench_options;
   if (Status ok = apply(context, options, bench_options); !ok) return ok;
+  if (Status ok = apply_precision(options, bench_options.stored); !ok) return ok;
   bench_options.onednn = true;
   bench_options.report = [&](const GemmMeasurement& row) {
     context.console.note(
@@ -57,6 +66,7 @@ Status gemm(Context& context, const Options& options) {
   w.member("cpu", cpu_model());
   w.member("isa", bench->isa);
   w.member("threads", bench->threads);
+  w.member("precision", bench_options.stored == DType::bf16 ? "bf16" : "fp32");
   w.key("onednn"), bench->onednn.empty() ? w.null() : w.value(bench->onednn);
   w.key("rows");
   w.begin_array();
@@ -79,8 +89,8 @@ Status gemm(Context& context, const Options& options) {
   }
   w.end_array();
   w.end_object();
-  std::string title =
-      fmt::format("{}, {}, {} threads; fp32, the best of many rounds", cpu_model(), bench->isa, bench->threads);
+  std::string title = fmt::format("{}, {}, {} threads; {}, the best of many rounds", cpu_model(), bench->isa,
+                                  bench->threads, bench_options.stored == DType::bf16 ? "bf16" : "fp32");
   title += bench->onednn.empty() ? fmt::format("\n{}", bench->without_onednn)
                                  : fmt::format(", beside oneDNN {}", bench->onednn);
   context.console.print(title + "\n" + table(rows, {false, false, false, true, true, true}));
@@ -91,10 +101,7 @@ Status gemm(Context& context, const Options& options) {
 Status attention(Context& context, const Options& options) {
   AttentionBenchOptions bench_options;
   if (Status ok = apply(context, options, bench_options); !ok) return ok;
-  if (options.precision == "bf16")
-    bench_options.stored = DType::bf16;
-  else if (!options.precision.empty() && options.precision != "fp32")
-    return usage_error(fmt::format("--precision: \"{}\" is neither fp32 nor bf16", printable(options.precision)));
+  if (Status ok = apply_precision(options, bench_options.stored); !ok) return ok;
   const auto case_text = [](const AttentionCase& c) {
     return fmt::format("{} x {}, {} / {} heads of {}", c.documents, c.length, c.n_heads, c.n_kv_heads, c.head_dim);
   };
@@ -168,12 +175,13 @@ Verb bench_verb() {
       "Matrix products at the merged training shapes of Stack-100M, beside oneDNN's",
       "stacklab bench gemm --threads 1 --isa AVX2",
       {{"--isa", "NAME", "Instruction set to use (default: the best)", &options->isa},
+       {"--precision", "NAME", "What both factors are stored in: fp32 (default) or bf16", &options->precision},
        {"--seconds", "S", "For each product, at most 200 rounds (default: 0.5; at least 3 rounds are done)",
         &options->seconds}},
       {},
       [options](Context& context) { return gemm(context, *options); },
       "Both sides take turns: rates are those of the best round, the ratio is the median of the rounds' own. On a\n"
-      "computer with other work to do, only ratios mean something."};
+      "computer with other work to do, only ratios mean something. bf16 is measured alone."};
   return {
       "bench",
       "What this computer can do, measured",

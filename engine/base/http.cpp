@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "engine/base/atomic_file.h"
+#include "engine/base/log.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 
@@ -158,7 +159,6 @@ class Attempt {
 
   std::string why;
   std::optional<Error> error;  // of a fatal outcome
-  std::int64_t received = 0;
   double wanted_pause = 0;
 
  private:
@@ -232,7 +232,6 @@ bool Attempt::body(std::string_view bytes) {
   if (!begun_ && !begin()) return false;
   if (const int code = part_.append(bytes, at_)) return give_up(file_error("cannot write", what_.target, code));
   at_ += static_cast<std::int64_t>(bytes.size());
-  received += static_cast<std::int64_t>(bytes.size());
   if (progress_) progress_(at_, record_.bytes);
   return true;
 }
@@ -409,6 +408,7 @@ Result<Downloaded> download(const Download& what, const DownloadProgress& progre
   if (record.bytes > 0 && part->size() == record.bytes) return finish(what, *part, record);
 
   double pause = limits.first_pause;
+  std::int64_t furthest = part->size();
   int restarts = 0;
   for (int attempt = 0;;) {
     Attempt tried(what, *part, record, progress, limits);
@@ -423,14 +423,15 @@ Result<Downloaded> download(const Download& what, const DownloadProgress& progre
                                    format_bytes(static_cast<double>(part->size()))));
       case Attempt::Outcome::from_the_start:
         if (Status emptied = from_the_start(); !emptied) return tl::unexpected(emptied.error());
+        furthest = 0;
         if (++restarts > 2)
           return tl::unexpected(other_file(what, "the server answers with other parts than were asked for"));
         continue;
       case Attempt::Outcome::again:
         break;
     }
-    // Bytes that came are hope.
-    if (tried.received > 0) attempt = 0, pause = limits.first_pause;
+    // Getting further is hope; the same bytes again are not.
+    if (part->size() > furthest) attempt = 0, pause = limits.first_pause, furthest = part->size();
     if (++attempt >= limits.attempts) {
       return failed(
           fmt::format("cannot fetch {}: {}", what.url, tried.why),
@@ -441,6 +442,7 @@ Result<Downloaded> download(const Download& what, const DownloadProgress& progre
     std::unique_lock lock(mutex);
     std::condition_variable_any wake;
     const double seconds = std::min(std::max(pause, tried.wanted_pause), limits.longest_pause);
+    log_warning("{}: {}; attempt {} of {} in {:.0f} s", what.url, tried.why, attempt + 1, limits.attempts, seconds);
     wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
     pause *= 2;
     // What cannot be gone on with begins again.

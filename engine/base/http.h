@@ -22,7 +22,7 @@ struct Download {
 };
 
 struct DownloadLimits {
-  int attempts = 8;  // in a row that bring nothing
+  int attempts = 6;  // in a row that come no further
   double connect_seconds = 30;
   double stall_seconds = 60;                     // without a byte
   double first_pause = 1.0, longest_pause = 60;  // between attempts, doubled each time

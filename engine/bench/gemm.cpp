@@ -17,17 +17,27 @@
 namespace stacklab {
 namespace {
 
-Result<GemmMeasurement> measure(const GemmProduct& p, bench::Team& team, const OneDnn* onednn, double seconds) {
+Result<GemmMeasurement> measure(const GemmProduct& p, DType stored, bench::Team& team, const OneDnn* onednn,
+                                double seconds) {
+  const bool bf16 = stored == DType::bf16;
   float *a = nullptr, *b = nullptr, *c = nullptr, *workspace = nullptr;
+  BFloat16 *a16 = nullptr, *b16 = nullptr;
   const auto memory = bench::carve([&](cpu::Carver& carver) {
     a = carver.take<float>(p.m * p.k), b = carver.take<float>(p.k * p.n), c = carver.take<float>(p.m * p.n);
     workspace = carver.take<float>(cpu::gemm_workspace(p.n, p.k));
+    if (bf16) a16 = carver.take<BFloat16>(p.m * p.k), b16 = carver.take<BFloat16>(p.k * p.n);
   });
   if (!memory) return tl::unexpected(memory.error());
   bench::fill(a, p.m * p.k, 17), bench::fill(b, p.k * p.n, 13);
   const std::int64_t lda = p.a_transposed ? p.m : p.k, ldb = p.b_transposed ? p.k : p.n;
   cpu::Gemm g{.m = p.m, .n = p.n, .k = p.k};
-  g.a = cpu::Operand::plain(a, lda, p.a_transposed), g.b = cpu::Operand::plain(b, ldb, p.b_transposed);
+  if (bf16) {
+    std::transform(a, a + p.m * p.k, a16, [](float x) { return BFloat16(x); });
+    std::transform(b, b + p.k * p.n, b16, [](float x) { return BFloat16(x); });
+  }
+  g.a = cpu::Operand::plain(bf16 ? cpu::Stored(a16) : cpu::Stored(a), lda, p.a_transposed);
+  g.b = cpu::Operand::plain(bf16 ? cpu::Stored(b16) : cpu::Stored(b), ldb, p.b_transposed);
+  g.bf16 = bf16;
   g.c = c, g.ldc = p.n, g.workspace = workspace;
   KernelContext context;
   context.parallel = &team;
@@ -90,7 +100,9 @@ Result<GemmBench> bench_gemm(const std::vector<GemmProduct>& products, const Gem
   done.isa = cpu::instruction_set();
   done.threads = team.threads();
   std::unique_ptr<OneDnn> onednn;
-  if (options.onednn) {
+  if (options.stored != DType::f32) {
+    done.without_onednn = "oneDNN is measured in fp32 only";
+  } else if (options.onednn) {
     auto opened = OneDnn::open(team.threads(), done.isa == "AVX2");
     if (opened) {
       onednn = std::move(*opened);
@@ -100,7 +112,7 @@ Result<GemmBench> bench_gemm(const std::vector<GemmProduct>& products, const Gem
     }
   }
   for (const GemmProduct& p : products) {
-    const auto row = measure(p, team, onednn.get(), options.seconds);
+    const auto row = measure(p, options.stored, team, onednn.get(), options.seconds);
     if (!row) return tl::unexpected(row.error());
     done.rows.push_back(*row);
     if (options.report) options.report(done.rows.back());

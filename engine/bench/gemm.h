@@ -8,6 +8,7 @@
 
 #include "engine/base/result.h"
 #include "engine/config/run_config.h"
+#include "kernels/tensor_view.h"
 
 namespace stacklab {
 
@@ -41,9 +42,10 @@ struct GemmBench {
 
 struct GemmBenchOptions {
   int threads = 1;
-  std::string isa;  // empty: the best
-  bool onednn = false;
-  double seconds = 0.5;  // for each product, at least 3 rounds and at most 200
+  std::string isa;            // empty: the best
+  DType stored = DType::f32;  // of both factors; bf16 is multiplied as training in mixed precision multiplies it
+  bool onednn = false;        // beside it, in f32 only
+  double seconds = 0.5;       // for each product, at least 3 rounds and at most 200
   // Called with each finished row.
   std::function<void(const GemmMeasurement&)> report;
 };

@@ -33,13 +33,14 @@ bool same(const nlohmann::json& a, const nlohmann::json& key) {
 
 }  // namespace
 
-Result<double> gemm_rate(const std::filesystem::path& workspace, int threads) {
+Result<double> gemm_rate(const std::filesystem::path& workspace, int threads, DType stored) {
   const std::vector<std::string> sets = bench::instruction_sets();
   if (sets.empty()) return failed("this processor has none of the instruction sets that the CPU backend needs");
   const std::filesystem::path file = workspace / "gemm_rates.json";
   const nlohmann::json key = {{"cpu", cpu_model()},
                               {"fingerprint", environment_fingerprint(base_library_versions())},
                               {"isa", sets.front()},
+                              {"type", std::string(name_of(stored))},
                               {"threads", threads}};
   nlohmann::json rates = read_rates(file);
   for (const nlohmann::json& entry : rates)
@@ -49,7 +50,7 @@ Result<double> gemm_rate(const std::filesystem::path& workspace, int threads) {
 
   const ModelConfig stack_100m;
   const auto bench = bench_gemm(training_products(stack_100m, tokens, 0),
-                                {.threads = threads, .isa = {}, .seconds = seconds, .report = {}});
+                                {.threads = threads, .isa = {}, .stored = stored, .seconds = seconds, .report = {}});
   if (!bench) return tl::unexpected(bench.error());
   const double rate = gemm_flops_per_second(*bench);
   nlohmann::json entry = key;

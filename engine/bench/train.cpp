@@ -138,9 +138,10 @@ Result<TrainBench> bench_train(const TrainBenchOptions& options) {
   created->reset();
   constexpr std::int64_t gemm_tokens = 2048, head_tokens = 1024;  // enough for the rate of more
   if (bench.device != "cpu") return bench;
-  if (const auto products = bench_gemm(training_products(config->model, std::min(shape->tokens(), gemm_tokens),
-                                                         std::min(shape->tokens(), head_tokens)),
-                                       {.threads = bench.threads, .isa = {}, .seconds = 0.2, .report = {}}))
+  if (const auto products = bench_gemm(
+          training_products(config->model, std::min(shape->tokens(), gemm_tokens),
+                            std::min(shape->tokens(), head_tokens)),
+          {.threads = bench.threads, .isa = {}, .stored = storage_type(*config), .seconds = 0.2, .report = {}}))
     bench.gemm_flops_per_second = gemm_flops_per_second(*products);
   if (const auto rate = bench::memory_bytes_per_second(team, 0.5)) bench.memory_bytes_per_second = *rate;
   return bench;

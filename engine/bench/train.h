@@ -34,9 +34,10 @@ struct TrainBench {
   double step_seconds = 0, fastest_seconds = 0, slowest_seconds = 0, mean_seconds = 0;  // step_seconds: the median
   double forward_seconds = 0, backward_seconds = 0, optimiser_seconds = 0;              // of the median step's share
   double tokens_per_second = 0;                                                         // by the median
-  double useful_flops = 0;           // of a step: flops_per_token at seq_len
-  double executed_flops = 0;         // of a step: what its Programs say, optimiser included
-  double gemm_flops_per_second = 0;  // of the model's own products in f32, measured after the steps; 0: not on the CPU
+  double useful_flops = 0;    // of a step: flops_per_token at seq_len
+  double executed_flops = 0;  // of a step: what its Programs say, optimiser included
+  double gemm_flops_per_second =
+      0;  // of the model's own products in its precision, measured after the steps; 0: not on the CPU
   double memory_bytes_per_second = 0;           // likewise
   std::int64_t plan_bytes = 0, peak_bytes = 0;  // the plan, and the process's largest resident memory
   double first_loss = 0, loss = 0;

@@ -145,7 +145,8 @@ void list(List& l, RunOptions& c) {
   l.add("loss_chunk", c.loss_chunk, "tokens", between(0, 1 << 30), "Tokens of the loss head computed at once")
       .zero_word = "auto";
   l.add("recompute", c.recompute, "", one_of({"none", "swiglu", "block"}),
-        "What backward computes again instead of keeping: gate times up of every FFN, or whole blocks");
+        "What backward computes again instead of keeping: the product in every FFN, which costs next to nothing, or "
+        "whole blocks");
   l.add("recompute_every", c.recompute_every, "blocks", between(1, most_layers),
         "With recompute block: blocks of a stretch that keeps its input alone");
   l.add("eval_every", c.eval_every, "steps", between(0, 1e9), "Between evaluations; 0: only at the end");

@@ -98,7 +98,7 @@ struct RunOptions {
   std::int64_t threads = 0;             // 0: all
   std::int64_t micro_batch = 0;         // sequences per micro-batch; 0: auto
   std::int64_t loss_chunk = 0;          // tokens per chunk of the loss head; 0: auto
-  std::string recompute = "none";       // what backward computes again instead of keeping: none, swiglu, block
+  std::string recompute = "swiglu";     // what backward computes again instead of keeping: none, swiglu, block
   std::int64_t recompute_every = 1;     // blocks of a stretch that is computed again from its input
   std::int64_t eval_every = 50;         // steps; 0: only at the end
   std::int64_t eval_tokens = 32768;     // at most, per evaluation

@@ -18,13 +18,12 @@ class SwigluFfn final : public Sublayer {
 
   Applied apply(Builder& p, const Value& x, const TokenInputs&, const Value&, bool want_out) const override {
     p.scope(scope_);
-    const auto hidden = p.norm_swiglu(x, norm_, gate_up_, eps_, recompute_);   // [T, F]
+    const auto hidden = p.norm_swiglu(x, norm_, gate_up_, eps_);               // [T, F]
     const Value out = want_out ? p.project_add(hidden.y, down_, x) : Value{};  // x + u Wdown^T
     return {out, [=, this](Builder& b, const Value& dx) {
               b.scope(scope_);
-              const Value u = recompute_ ? b.swiglu_recompute(hidden) : hidden.y;
-              const Value du = b.project_add_backward(dx, u, down_);
-              b.norm_swiglu_backward(du, x, norm_, gate_up_, hidden, eps_, dx);
+              b.swiglu_project_backward(dx, hidden, down_, recompute_);
+              b.norm_swiglu_backward(x, norm_, gate_up_, hidden, eps_, dx);
             }};
   }
 

@@ -227,31 +227,27 @@ Value Builder::project_add_backward(const Value& dout, const Value& a, const Val
   return da;
 }
 
-Builder::Product Builder::norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps,
-                                      bool keep_pairs) {
+Builder::Product Builder::norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps) {
   Product out;
   out.y = activation("swiglu", w_gate_up.dtype, {x.rows(), w_gate_up.rows() / 2});
-  out.saved = append(op::NormSwiglu{.x = x,
-                                    .gain = gain,
-                                    .w_gate_up = w_gate_up,
-                                    .u = out.y,
-                                    .saved = {},
-                                    .workspace = {},
-                                    .eps = eps,
-                                    .keep_pairs = keep_pairs});
+  out.saved = append(op::NormSwiglu{
+      .x = x, .gain = gain, .w_gate_up = w_gate_up, .u = out.y, .saved = {}, .workspace = {}, .eps = eps});
   return out;
 }
 
-Value Builder::swiglu_recompute(const Product& forward) {
-  const Value u = activation("swiglu_recompute", forward.y.dtype, forward.y.shape);
-  append(op::SwigluRecompute{.saved = forward.saved, .u = u, .workspace = {}});
-  return u;
+void Builder::swiglu_project_backward(const Value& dout, const Product& forward, const Value& w, bool again) {
+  append(op::SwigluProjectBackward{.dout = dout,
+                                   .w = w,
+                                   .u = again ? Value{} : forward.y,
+                                   .saved = forward.saved,
+                                   .dw = grad(w),
+                                   .workspace = {},
+                                   .u_type = forward.y.dtype});
 }
 
-void Builder::norm_swiglu_backward(const Value& du, const Value& x, const Value& gain, const Value& w_gate_up,
-                                   const Product& forward, double eps, const Value& dx) {
-  append(op::NormSwigluBackward{.du = du,
-                                .x = x,
+void Builder::norm_swiglu_backward(const Value& x, const Value& gain, const Value& w_gate_up, const Product& forward,
+                                   double eps, const Value& dx) {
+  append(op::NormSwigluBackward{.x = x,
                                 .gain = gain,
                                 .w_gate_up = w_gate_up,
                                 .saved = forward.saved,

@@ -73,12 +73,13 @@ class Builder {
   // The gradient of a; that of x is dout itself.
   Value project_add_backward(const Value& dout, const Value& a, const Value& w);
 
-  // y = silu(gate) * up of the normalised x: [T, F]. keep_pairs: y is not kept for backward but made again there.
-  Product norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps, bool keep_pairs = false);
-  // That y, for backward; before norm_swiglu_backward.
-  Value swiglu_recompute(const Product& forward);
-  void norm_swiglu_backward(const Value& du, const Value& x, const Value& gain, const Value& w_gate_up,
-                            const Product& forward, double eps, const Value& dx);
+  // y = silu(gate) * up of the normalised x: [T, F]
+  Product norm_swiglu(const Value& x, const Value& gain, const Value& w_gate_up, double eps);
+  // Gradients of x + y w^T: that of x is dout itself, that of y goes on to norm_swiglu_backward within what forward
+  // saved. again: y is not kept for this, but made again.
+  void swiglu_project_backward(const Value& dout, const Product& forward, const Value& w, bool again);
+  void norm_swiglu_backward(const Value& x, const Value& gain, const Value& w_gate_up, const Product& forward,
+                            double eps, const Value& dx);
 
   Value logits(const Value& x, const Value& gain, const Value& w, double eps, double soft_cap);
 

@@ -11,6 +11,7 @@
 #include "engine/planner/memory.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/milestones.h"
+#include "engine/train/train_step.h"
 
 namespace stacklab {
 namespace {
@@ -103,7 +104,7 @@ Result<LaunchFacts> launch_facts(const RunConfig& config, const std::filesystem:
   facts.earlier_runs = static_cast<int>(rates.size());
   if (rates.empty()) {
     const int threads = threads_for(config.run.threads);
-    if (const auto rate = gemm_rate(workspace, threads))
+    if (const auto rate = gemm_rate(workspace, threads, storage_type(config)))
       rates = {*rate * least_share, *rate * usual_share, *rate * most_share};
   } else {
     // Other programs were at work, or are now.

@@ -16,7 +16,7 @@ constexpr std::int64_t auto_micro_tokens = 4096;
 constexpr std::int64_t auto_loss_chunk = 512;  // as fast as larger ones on the CPU, in half the memory
 
 Recompute recompute_of(const RunOptions& run) {
-  return {.blocks = run.recompute == "block" ? run.recompute_every : 0, .swiglu = run.recompute == "swiglu"};
+  return {.blocks = run.recompute == "block" ? run.recompute_every : 0, .swiglu = run.recompute != "none"};
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ Needs needs(const op::ProjectAddBackward& o);
 void run(const op::ProjectAddBackward& o, const KernelContext& context);
 Needs needs(const op::NormSwiglu& o);
 void run(const op::NormSwiglu& o, const KernelContext& context);
-inline Needs needs(const op::SwigluRecompute&) { return {}; }
-void run(const op::SwigluRecompute& o, const KernelContext& context);
+Needs needs(const op::SwigluProjectBackward& o);
+void run(const op::SwigluProjectBackward& o, const KernelContext& context);
 Needs needs(const op::NormSwigluBackward& o);
 void run(const op::NormSwigluBackward& o, const KernelContext& context);
 Needs needs(const op::Logits& o);

@@ -126,8 +126,6 @@ void pack_a(const Operand& a, std::int64_t depth, const Panels& rows, std::int64
       return a.data.bf16 ? pack_all(PlainSource<std::uint16_t>(a)) : pack_all(PlainSource<float>(a));
     case Operand::Kind::normed:
       return pack(NormedSource(a), k0, k1);
-    case Operand::Kind::swiglu_grad:
-      return pack_all(SwigluGradSource(a));
     case Operand::Kind::block_scaled:
       return pack_all(BlockScaledSource(a));
   }

@@ -33,7 +33,6 @@ struct Operand {
   enum class Kind : std::uint8_t {
     plain,         // data[r, c]
     normed,        // data[r, c] * row_scale[r] * col_gain[c]
-    swiglu_grad,   // data[r, c] * du[r, c % F]: data are the slopes of u by gate and by up, [rows, 2 F]
     block_scaled,  // data[r, c] * row_scale[r * ld_scale + c / column_step]
   };
   Stored data = {};
@@ -43,19 +42,15 @@ struct Operand {
   Kind kind = Kind::plain;
   const float* row_scale = nullptr;
   const float* col_gain = nullptr;
-  Stored du = {};
   std::int64_t ld_scale = 0;
 
   static Operand plain(Stored data, std::int64_t ld, bool transposed = false) { return {data, ld, transposed}; }
   static Operand normed(const float* data, std::int64_t ld, const float* row_scale, const float* col_gain) {
     return {data, ld, false, Kind::normed, row_scale, col_gain};
   }
-  static Operand swiglu_grad(Stored slopes, std::int64_t f, Stored du, bool transposed = false) {
-    return {slopes, 2 * f, transposed, Kind::swiglu_grad, nullptr, nullptr, du};
-  }
   static Operand block_scaled(const float* data, std::int64_t ld, const float* scales, std::int64_t ld_scale,
                               bool transposed = false) {
-    return {data, ld, transposed, Kind::block_scaled, scales, nullptr, {}, ld_scale};
+    return {data, ld, transposed, Kind::block_scaled, scales, nullptr, ld_scale};
   }
 };
 
@@ -89,8 +84,8 @@ struct BlockHook {
       : fn([](const void* s, const Block& block) { (*static_cast<const F*>(s))(block); }), self(&f) {}
 };
 
-// Kinds that exist: A plain, normed (not transposed), swiglu_grad, block_scaled; B plain, normed (not transposed).
-// bf16 is read in plain and swiglu_grad.
+// Kinds that exist: A plain, normed (not transposed), block_scaled; B plain, normed (not transposed).
+// bf16 is read in plain.
 struct Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   Operand a = {}, b = {};

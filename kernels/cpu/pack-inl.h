@@ -60,17 +60,6 @@ struct NormedSource {
   }
 };
 
-struct SwigluGradSource {
-  Stored slopes, du;
-  std::int64_t f;
-  explicit SwigluGradSource(const Operand& o) : slopes(o.data), du(o.du), f(o.ld / 2) {}
-  std::int64_t seam(std::int64_t c) const { return c < f ? f : no_seam; }
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, std::int64_t r, std::int64_t c) const {
-    return hn::Mul(load_stored(d, slopes, r * 2 * f + c), load_stored(d, du, r * f + (c < f ? c : c - f)));
-  }
-};
-
 struct BlockScaledSource {
   const float *data, *scales;
   std::int64_t ld, ld_scale;

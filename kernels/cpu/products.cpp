@@ -9,6 +9,10 @@ namespace stacklab::cpu {
 namespace {
 
 bool narrow(const TensorView& v) { return v.dtype == DType::bf16; }
+Kept kept_in(Carver& space, DType dtype, std::int64_t count) {
+  const bool bf16 = dtype == DType::bf16;
+  return {bf16 ? static_cast<void*>(space.take<BFloat16>(count)) : space.take<float>(count), bf16};
+}
 float* target(const GradView& g) { return g.present() ? g.view.as<float>() : nullptr; }
 
 // What g's product becomes: itself in f32, or rounded to bf16 once, block by block as it is finished. Lives as long as
@@ -70,15 +74,12 @@ struct ProjectAddBackwardSpace {
   std::int64_t bytes;
 };
 
-// Forward keeps 1 / rms of each row, and the slopes of u by gate and up, or gate and up themselves, in the type of u.
+// Forward keeps 1 / rms of each row, and gate and up, or after SwigluProjectBackward their gradients.
 struct SwigluSaved {
   float* scales;
   Kept pairs;
-  SwigluSaved(const TensorView& u, Carver space)
-      : scales(space.take<float>(u.rows())),
-        pairs(narrow(u) ? static_cast<void*>(space.take<BFloat16>(2 * u.size())) : space.take<float>(2 * u.size()),
-              narrow(u)),
-        bytes(space.bytes()) {}
+  SwigluSaved(std::int64_t rows, std::int64_t f, DType stored, Carver space)
+      : scales(space.take<float>(rows)), pairs(kept_in(space, stored, rows * 2 * f)), bytes(space.bytes()) {}
   std::int64_t bytes;
 };
 
@@ -87,6 +88,21 @@ struct NormSwigluSpace {
   NormSwigluSpace(const op::NormSwiglu& o, Carver space)
       : sums(space.take<float>(narrow(o.u) && !fits_one_depth(o.x.cols()) ? 2 * o.u.size() : 0)),
         gemm(space.take<float>(gemm_workspace(o.w_gate_up.rows(), o.x.cols(), true))),
+        bytes(space.bytes()) {}
+  std::int64_t bytes;
+};
+
+// The gradient of u is there block by block; sums of several depth blocks want a place in f32, which in f32 becomes u.
+struct SwigluProjectSpace {
+  Kept u;  // null: it is given
+  float *sums, *gemm;
+  SwigluProjectSpace(const op::SwigluProjectBackward& o, Carver space)
+      : u(o.u.present() ? Kept(nullptr, narrow(o.u)) : kept_in(space, o.u_type, o.dout.rows() * o.w.cols())),
+        sums(fits_one_depth(o.w.rows()) ? nullptr
+             : u.data && !u.bf16        ? static_cast<float*>(u.data)
+                                        : space.take<float>(o.dout.rows() * o.w.cols())),
+        gemm(space.take<float>(std::max(gemm_workspace(o.w.cols(), o.w.rows()),
+                                        o.dw.present() ? gemm_workspace(o.w.cols(), o.dout.rows()) : 0))),
         bytes(space.bytes()) {}
   std::int64_t bytes;
 };
@@ -165,34 +181,47 @@ void run(const op::ProjectAddBackward& o, const KernelContext& context) {
 }
 
 Needs needs(const op::NormSwiglu& o) {
-  return {.saved = SwigluSaved(o.u, Carver()).bytes, .workspace = NormSwigluSpace(o, Carver()).bytes};
+  return {.saved = SwigluSaved(o.u.rows(), o.u.cols(), o.u.dtype, Carver()).bytes,
+          .workspace = NormSwigluSpace(o, Carver()).bytes};
 }
 
 void run(const op::NormSwiglu& o, const KernelContext& context) {
   const NormSwigluSpace space(o, Carver(o.workspace));
-  const SwigluSaved saved(o.u, Carver(o.saved));
   const std::int64_t f = o.u.cols();
+  const SwigluSaved saved(o.u.rows(), f, o.u.dtype, Carver(o.saved));
   Gemm g;
   g.ldc = 2 * f;
   g.paired = true;
   g.workspace = space.gemm;
-  // Gate and up pass by; sums of several depth blocks want a place in f32.
   if (!fits_one_depth(o.x.cols())) g.c = saved.pairs.bf16 ? space.sums : static_cast<float*>(saved.pairs.data);
   const Kept u(o.u);
-  const auto activate = [&](const Block& pairs) {
-    o.keep_pairs ? keep_swiglu(pairs, f, u, saved.pairs) : finish_swiglu(pairs, f, u, saved.pairs);
-  };
+  const auto activate = [&](const Block& pairs) { swiglu(pairs, f, u, saved.pairs); };
   g.finished = BlockHook(activate);
   norm_product(product_of(o.x, o.gain, o.w_gate_up, o.eps, saved.scales), g, context);
 }
 
-void run(const op::SwigluRecompute& o, const KernelContext& context) {
-  const SwigluSaved saved(o.u, Carver(o.saved));
-  const std::int64_t f = o.u.cols(), rows = std::max<std::int64_t>(1, 8192 / f);
-  for_each_worth(context, (o.u.rows() + rows - 1) / rows, 1.5 * static_cast<double>(o.u.size()),
-                 [&](std::int64_t block) {
-                   recompute_swiglu(saved.pairs, f, block * rows, std::min((block + 1) * rows, o.u.rows()), Kept(o.u));
-                 });
+Needs needs(const op::SwigluProjectBackward& o) { return {.workspace = SwigluProjectSpace(o, Carver()).bytes}; }
+
+void run(const op::SwigluProjectBackward& o, const KernelContext& context) {
+  const std::int64_t rows = o.dout.rows(), d = o.w.rows(), f = o.w.cols();
+  const SwigluProjectSpace space(o, Carver(o.workspace));
+  const SwigluSaved saved(rows, f, o.w.dtype, Carver(o.saved));
+  const float* dout = o.dout.as<float>();
+  Gemm du{.m = rows, .n = f, .k = d, .a = Operand::plain(dout, d), .b = Operand::plain(Stored(o.w), f)};
+  du.c = space.sums, du.ldc = f;
+  du.bf16 = narrow(o.w);
+  du.workspace = space.gemm;
+  const auto pass_on = [&](const Block& block) { swiglu_backward(block, f, saved.pairs, space.u); };
+  du.finished = BlockHook(pass_on);
+  gemm(du, context);
+  if (!o.dw.present()) return;
+  const Stored u = o.u.present() ? Stored(o.u) : stored(space.u);
+  Gemm dw{.m = d, .n = f, .k = rows, .a = Operand::plain(dout, d, true), .b = Operand::plain(u, f)};
+  dw.c = target(o.dw), dw.ldc = f;
+  if (o.dw.accumulate) dw.base = dw.c, dw.ld_base = f;
+  dw.bf16 = narrow(o.w);
+  dw.workspace = space.gemm;
+  gemm(dw, context);
 }
 
 Needs needs(const op::NormSwigluBackward& o) {
@@ -204,12 +233,11 @@ Needs needs(const op::NormSwigluBackward& o) {
 void run(const op::NormSwigluBackward& o, const KernelContext& context) {
   Carver space(o.workspace);
   const NormProductScratch scratch = scratch_of(o, o.w_gate_up, space);
-  const SwigluSaved saved(o.du, Carver(o.saved));
-  Stored slopes(static_cast<const float*>(saved.pairs.data));
-  slopes.bf16 = saved.pairs.bf16;
-  const auto dy = [&](bool transposed) { return Operand::swiglu_grad(slopes, o.du.cols(), Stored(o.du), transposed); };
-  norm_product_backward(product_of(o.x, o.gain, o.w_gate_up, o.eps, saved.scales), grads_of(o, dy(false), dy(true)),
-                        scratch, context);
+  const std::int64_t pair = o.w_gate_up.rows();
+  const SwigluSaved saved(o.x.rows(), pair / 2, o.w_gate_up.dtype, Carver(o.saved));
+  const Stored dy = stored(saved.pairs);
+  norm_product_backward(product_of(o.x, o.gain, o.w_gate_up, o.eps, saved.scales),
+                        grads_of(o, Operand::plain(dy, pair), Operand::plain(dy, pair, true)), scratch, context);
 }
 
 Needs needs(const op::Logits& o) { return {.workspace = LogitsSpace(o, Carver()).bytes}; }

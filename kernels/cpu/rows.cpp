@@ -55,50 +55,31 @@ void norm_backward_block(const NormBackward& n, const Block& block, float* dgain
   }
 }
 
-// u and, f apart, its derivatives by gate and by up.
-template <class D>
-HWY_INLINE void store_swiglu(D d, hn::Vec<D> gate, hn::Vec<D> up, const Kept& u, std::int64_t at, const Kept& slopes,
-                             std::int64_t pair_at, std::int64_t f) {
-  const auto s = sigmoid(d, gate), silu = hn::Mul(gate, s);
-  store_kept(d, hn::Mul(silu, up), u, at);
-  store_kept(d, hn::Mul(up, silu_slope(d, gate, s)), slopes, pair_at);
-  store_kept(d, silu, slopes, pair_at + f);
-}
-
-// take(tag, gate, up, at, pair_at) for all that a block holds: at of u [T, f], pair_at of its gate in pairs [T, 2 f].
-template <class Take>
-HWY_INLINE void for_pairs(const Block& block, std::int64_t f, Take&& take) {
+void swiglu_block(const Block& block, std::int64_t f, const Kept& u, const Kept& kept) {
   for (std::int64_t t = block.row0; t < block.row1; ++t) {
     const float* gates = block.row(t);
     const float* ups = gates + block.pair;
     const std::int64_t at = t * f + block.col0, pair_at = t * 2 * f + block.col0;
     for_vectors(block.cols(), [&](auto tag, std::int64_t i) HWY_ATTR {
-      take(tag, hn::LoadU(tag, gates + i), hn::LoadU(tag, ups + i), at + i, pair_at + i);
+      store_kept(tag, hn::LoadU(tag, gates + i), kept, pair_at + i);
+      store_kept(tag, hn::LoadU(tag, ups + i), kept, pair_at + f + i);
+      const auto gate = load_kept(tag, kept, pair_at + i), up = load_kept(tag, kept, pair_at + f + i);
+      store_kept(tag, hn::Mul(hn::Mul(gate, sigmoid(tag, gate)), up), u, at + i);
     });
   }
 }
 
-void finish_swiglu_block(const Block& block, std::int64_t f, const Kept& u, const Kept& slopes) {
-  for_pairs(block, f, [&](auto tag, auto gate, auto up, std::int64_t at, std::int64_t pair_at) HWY_ATTR {
-    store_swiglu(tag, gate, up, u, at, slopes, pair_at, f);
-  });
-}
-
-void keep_swiglu_block(const Block& block, std::int64_t f, const Kept& u, const Kept& kept) {
-  for_pairs(block, f, [&](auto tag, auto exact_gate, auto exact_up, std::int64_t at, std::int64_t pair_at) HWY_ATTR {
-    store_kept(tag, exact_gate, kept, pair_at);
-    store_kept(tag, exact_up, kept, pair_at + f);
-    const auto gate = load_kept(tag, kept, pair_at), up = load_kept(tag, kept, pair_at + f);
-    store_kept(tag, hn::Mul(hn::Mul(gate, sigmoid(tag, gate)), up), u, at);
-  });
-}
-
-void recompute_swiglu_rows(const Kept& kept, std::int64_t f, std::int64_t begin, std::int64_t end, const Kept& u) {
-  for (std::int64_t t = begin; t < end; ++t) {
-    const std::int64_t at = t * f, pair_at = t * 2 * f;
-    for_vectors(f, [&](auto tag, std::int64_t i) HWY_ATTR {
+void swiglu_backward_block(const Block& block, std::int64_t f, const Kept& kept, const Kept& u) {
+  for (std::int64_t t = block.row0; t < block.row1; ++t) {
+    const float* dus = block.row(t);
+    const std::int64_t at = t * f + block.col0, pair_at = t * 2 * f + block.col0;
+    for_vectors(block.cols(), [&](auto tag, std::int64_t i) HWY_ATTR {
       const auto gate = load_kept(tag, kept, pair_at + i), up = load_kept(tag, kept, pair_at + f + i);
-      store_swiglu(tag, gate, up, u, at + i, kept, pair_at + i, f);
+      const auto du = hn::LoadU(tag, dus + i);
+      const auto s = sigmoid(tag, gate), silu = hn::Mul(gate, s);
+      store_kept(tag, hn::Mul(hn::Mul(up, silu_slope(tag, gate, s)), du), kept, pair_at + i);
+      store_kept(tag, hn::Mul(silu, du), kept, pair_at + f + i);
+      if (u.data) store_kept(tag, hn::Mul(silu, up), u, at + i);
     });
   }
 }
@@ -130,9 +111,8 @@ namespace stacklab::cpu {
 
 HWY_EXPORT(inverse_rms_rows);
 HWY_EXPORT(norm_backward_block);
-HWY_EXPORT(finish_swiglu_block);
-HWY_EXPORT(keep_swiglu_block);
-HWY_EXPORT(recompute_swiglu_rows);
+HWY_EXPORT(swiglu_block);
+HWY_EXPORT(swiglu_backward_block);
 HWY_EXPORT(keep_rows);
 HWY_EXPORT(soft_cap_rows);
 
@@ -142,14 +122,11 @@ void inverse_rms(const float* x, std::int64_t rows, std::int64_t d, double eps, 
 void norm_backward(const NormBackward& n, const Block& dn, float* dgain) {
   HWY_DYNAMIC_DISPATCH(norm_backward_block)(n, dn, dgain);
 }
-void finish_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& slopes) {
-  HWY_DYNAMIC_DISPATCH(finish_swiglu_block)(pairs, f, u, slopes);
+void swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& kept) {
+  HWY_DYNAMIC_DISPATCH(swiglu_block)(pairs, f, u, kept);
 }
-void keep_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& kept) {
-  HWY_DYNAMIC_DISPATCH(keep_swiglu_block)(pairs, f, u, kept);
-}
-void recompute_swiglu(const Kept& kept, std::int64_t f, std::int64_t begin, std::int64_t end, const Kept& u) {
-  HWY_DYNAMIC_DISPATCH(recompute_swiglu_rows)(kept, f, begin, end, u);
+void swiglu_backward(const Block& du, std::int64_t f, const Kept& kept, const Kept& u) {
+  HWY_DYNAMIC_DISPATCH(swiglu_backward_block)(du, f, kept, u);
 }
 void keep_block(const Block& block, const Kept& to, std::int64_t ld) { HWY_DYNAMIC_DISPATCH(keep_rows)(block, to, ld); }
 void soft_cap_block(const Block& block, double cap) { HWY_DYNAMIC_DISPATCH(soft_cap_rows)(block, cap); }

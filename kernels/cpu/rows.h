@@ -15,6 +15,10 @@ struct Kept {
   Kept(void* p, bool narrow) : data(p), bf16(narrow) {}
 };
 
+inline Stored stored(const Kept& k) {
+  return k.bf16 ? Stored(static_cast<const BFloat16*>(k.data)) : Stored(static_cast<const float*>(k.data));
+}
+
 // scales[t] = 1 / sqrt(mean(x_t^2) + eps)
 void inverse_rms(const float* x, std::int64_t rows, std::int64_t d, double eps, float* scales);
 
@@ -28,13 +32,12 @@ struct NormBackward {
 // dx = (add_dx ? dx : 0) + its part; dgain += dn x scale, in the order of rows. dgain may be null.
 void norm_backward(const NormBackward& n, const Block& dn, float* dgain);
 
-// u[T, f] = silu(gate) up from pairs of columns gate, up; slopes[T, 2 f] = its derivatives by gate and by up, which is
-// all that backward wants. slopes may be where the pairs are.
-void finish_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& slopes);
-// The same u, keeping the pairs, rounded, in place of the slopes; and from what was kept of rows begin .. end the same
-// u again, with the slopes in place of it.
-void keep_swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& kept);
-void recompute_swiglu(const Kept& kept, std::int64_t f, std::int64_t begin, std::int64_t end, const Kept& u);
+// u[T, f] = silu(gate) up from a block of pairs of columns gate, up; kept[T, 2 f] = the pairs, rounded first. kept may
+// be where the pairs are.
+void swiglu(const Block& pairs, std::int64_t f, const Kept& u, const Kept& kept);
+// From a block of the gradient of that u: kept becomes the gradients of gate and up, and u the same u again, where it
+// is wanted (or null). u may be where du is.
+void swiglu_backward(const Block& du, std::int64_t f, const Kept& kept, const Kept& u);
 
 // to[r, c] = what is in the block; c tanh(v / c) in place of v.
 void keep_block(const Block& block, const Kept& to, std::int64_t ld);

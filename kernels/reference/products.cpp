@@ -1,4 +1,5 @@
 // Norm and matrix products: NormMatmul, ProjectAdd, NormSwiglu, Logits.
+#include "kernels/bf16.h"
 #include "kernels/reference/norm_product.h"
 #include "kernels/reference/reference.h"
 #include "kernels/reference/softcap.h"
@@ -68,42 +69,46 @@ void run(const op::NormSwiglu& o, const KernelContext& context) {
   });
 }
 
-// Whoever reads what was saved finds gate and up.
-template <class T>
-void run(const op::SwigluRecompute& o, const KernelContext& context) {
-  const std::int64_t f = o.u.cols();
-  for_row_blocks(context, o.u.rows(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      const T* gate = o.saved.as<T>() + t * 2 * f;
-      for (std::int64_t i = 0; i < f; ++i) o.u.as<T>()[t * f + i] = swiglu(gate[i], gate[f + i]);
-    }
-  });
+// workspace: the gradient of u [T, F], then u
+Needs needs(const op::SwigluProjectBackward& o) {
+  return {.workspace = (o.u.present() ? 1 : 2) * o.dout.rows() * o.w.cols() * size_of(o.dout.dtype)};
 }
 
-// workspace: the gradient of gate and up [T, 2 F], then the scratch of the product
+template <class T>
+void run(const op::SwigluProjectBackward& o, const KernelContext& context) {
+  const std::int64_t rows = o.dout.rows(), d = o.w.rows(), f = o.w.cols();
+  T* du = o.workspace.as<T>();
+  matmul_nn(context, du, o.dout.as<T>(), o.w.as<T>(), false, rows, d, f);
+  T* again = o.u.present() ? nullptr : du + rows * f;
+  for_row_blocks(context, rows, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      T* gates = o.saved.as<T>() + t * 2 * f;
+      T* ups = gates + f;
+      for (std::int64_t i = 0; i < f; ++i) {
+        const T gate = gates[i], up = ups[i];
+        if (again) {
+          const T u = swiglu(gate, up);
+          again[t * f + i] =
+              o.u_type == DType::bf16 ? static_cast<T>(static_cast<float>(BFloat16(static_cast<float>(u)))) : u;
+        }
+        swiglu_backward(du[t * f + i], gate, up, gates[i], ups[i]);
+      }
+    }
+  });
+  if (o.dw.present())
+    matmul_tn(context, o.dw.view.as<T>(), o.dout.as<T>(), again ? static_cast<const T*>(again) : o.u.as<T>(),
+              o.dw.accumulate, rows, d, f);
+}
+
 Needs needs(const op::NormSwigluBackward& o) {
-  const auto s = shape_of(o.x, o.w_gate_up, o.eps);
-  return {.workspace = (s.rows * s.n + s.backward_scratch()) * size_of(o.x.dtype)};
+  return {.workspace = shape_of(o.x, o.w_gate_up, o.eps).backward_scratch() * size_of(o.x.dtype)};
 }
 
 template <class T>
 void run(const op::NormSwigluBackward& o, const KernelContext& context) {
-  const auto s = shape_of(o.x, o.w_gate_up, o.eps);
-  const std::int64_t f = o.du.cols();
-  const T* gate_up = o.saved.as<T>();
-  T* dgate_up = o.workspace.as<T>();
-  for_row_blocks(context, s.rows, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      const T* gate = gate_up + t * 2 * f;
-      const T* up = gate + f;
-      const T* du = o.du.as<T>() + t * f;
-      T* dgate = dgate_up + t * 2 * f;
-      T* dup = dgate + f;
-      for (std::int64_t i = 0; i < f; ++i) swiglu_backward(du[i], gate[i], up[i], dgate[i], dup[i]);
-    }
-  });
-  norm_product_backward(context, static_cast<const T*>(dgate_up), o.x.as<T>(), o.gain.as<T>(), o.w_gate_up.as<T>(),
-                        GradTarget<T>(o.dx), GradTarget<T>(o.dgain), GradTarget<T>(o.dw), s, dgate_up + s.rows * s.n);
+  norm_product_backward(context, static_cast<const T*>(o.saved.as<T>()), o.x.as<T>(), o.gain.as<T>(),
+                        o.w_gate_up.as<T>(), GradTarget<T>(o.dx), GradTarget<T>(o.dgain), GradTarget<T>(o.dw),
+                        shape_of(o.x, o.w_gate_up, o.eps), o.workspace.as<T>());
 }
 
 Needs needs(const op::Logits& o) {
@@ -129,7 +134,7 @@ INSTANTIATE(op::NormMatmulBackward);
 INSTANTIATE(op::ProjectAdd);
 INSTANTIATE(op::ProjectAddBackward);
 INSTANTIATE(op::NormSwiglu);
-INSTANTIATE(op::SwigluRecompute);
+INSTANTIATE(op::SwigluProjectBackward);
 INSTANTIATE(op::NormSwigluBackward);
 INSTANTIATE(op::Logits);
 #undef INSTANTIATE

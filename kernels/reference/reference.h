@@ -26,7 +26,7 @@ void run(const op::ProjectAddBackward& o, const KernelContext& context);
 template <class T>
 void run(const op::NormSwiglu& o, const KernelContext& context);
 template <class T>
-void run(const op::SwigluRecompute& o, const KernelContext& context);
+void run(const op::SwigluProjectBackward& o, const KernelContext& context);
 template <class T>
 void run(const op::NormSwigluBackward& o, const KernelContext& context);
 template <class T>
@@ -78,6 +78,7 @@ Needs needs(const op::NormMatmulBackward& o);
 Needs needs(const op::Attention& o);
 Needs needs(const op::AttentionBackward& o);
 Needs needs(const op::NormSwiglu& o);
+Needs needs(const op::SwigluProjectBackward& o);
 Needs needs(const op::NormSwigluBackward& o);
 Needs needs(const op::Logits& o);
 Needs needs(const op::LossHead& o);

@@ -131,8 +131,12 @@ class Bench {
       op::NormSwiglu forward{.x = x, .gain = gain, .w_gate_up = w, .u = u, .saved = {}, .workspace = {}, .eps = 1e-6};
       room(forward, saved);
       compare("norm_swiglu", forward, {{tokens, 2 * f, d, false, true}});
-      op::NormSwigluBackward back{.du = u,
-                                  .x = x,
+      const TensorView wd = stored({d, f}), dwd = wide({d, f}), dout = wide({tokens, d});
+      op::SwigluProjectBackward through{
+          .dout = dout, .w = wd, .u = {}, .saved = {}, .dw = {dwd, false}, .workspace = {}, .u_type = wd.dtype};
+      room(through, saved);
+      compare("swiglu_project_backward", through, {{tokens, f, d, false, false}, {d, f, tokens, true, false}});
+      op::NormSwigluBackward back{.x = x,
                                   .gain = gain,
                                   .w_gate_up = w,
                                   .saved = {},

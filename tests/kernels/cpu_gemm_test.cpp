@@ -63,21 +63,6 @@ struct Factor {
                  gain[static_cast<std::size_t>(j)];
         };
         break;
-      case Operand::Kind::swiglu_grad: {
-        const std::int64_t f = stored_cols / 2;
-        data = random_guarded<float>(stored_rows * 2 * f, seed, 3);
-        du = random_guarded<float>(stored_rows * f, seed + 1);
-        operand = Operand::swiglu_grad(data.data(), f, du.data(), transposed);
-        if (bf16) {
-          data16 = narrowed(data), du16 = narrowed(du);
-          operand.data = data16.data(), operand.du = du16.data();
-        }
-        stored = [this, f](std::int64_t i, std::int64_t j) {
-          return static_cast<double>(data[static_cast<std::size_t>(i * 2 * f + j)]) *
-                 du[static_cast<std::size_t>(i * f + j % f)];
-        };
-        break;
-      }
       case Operand::Kind::block_scaled: {
         const std::int64_t blocks = (stored_cols + cpu::column_step - 1) / cpu::column_step;
         data = random_guarded<float>(stored_rows * ld, seed);
@@ -231,10 +216,6 @@ std::vector<Case> cases() {
   add({"", 23, 39, 41, false, true, Kind::normed, Kind::plain});
   add({"", 23, 39, 41, true, false, Kind::plain, Kind::normed});
   add({"", 150, 20, 270, false, true, Kind::normed, Kind::plain});
-  for (const std::int64_t f : {1, 7, 32, 141}) {
-    add({"", 21, 19, 2 * f, false, false, Kind::swiglu_grad, Kind::plain});
-    add({"", 2 * f, 19, 31, true, false, Kind::swiglu_grad, Kind::normed});
-  }
   for (const std::int64_t f : {1, 9, 64, 300}) add({"", 33, 2 * f, 50, false, true, Kind::normed, {}, {}, true});
   for (const std::int64_t k : {1, 255, 256, 257, 600}) {
     add({"", 33, 37, k, false, false, Kind::block_scaled});
@@ -244,7 +225,6 @@ std::vector<Case> cases() {
     for (const auto& [ta, tb] : {std::pair(false, true), std::pair(false, false), std::pair(true, false)}) {
       add({"", f, 39, 2 * f, ta, tb, {}, {}, {}, false, true, true});
       add({"", f, 40, 19, ta, tb, {}, {}, {}, false, false, true});
-      add({"", ta ? 2 * f : 21, 19, ta ? 21 : 2 * f, ta, tb, Kind::swiglu_grad, {}, {}, false, true, true});
     }
   // More than is packed at once: in columns, and in depth.
   add({"", 5, 3000, 700, false, true});

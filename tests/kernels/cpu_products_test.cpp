@@ -214,41 +214,40 @@ TEST_P(CpuProducts, ProjectAddBackward) {
     }
 }
 
-struct NormSwigluCase {
+// The whole way of the FFN: u, and through out = x + u wd^T back to x.
+struct SwigluCase {
   std::int64_t f;
-  bool keep_pairs;
-  Held x, gain, w, u, du;
-  NormSwigluCase(const Size& s, bool bf16, bool kept = false)
+  Held x, gain, w, u, wd, dout;
+  SwigluCase(const Size& s, bool bf16)
       : f(s.out),
-        keep_pairs(kept),
         x({s.tokens, s.in}, 1, false, 3),
         gain({s.in}, 2),
         w({2 * s.out, s.in}, 3, bf16, 2 / std::sqrt(static_cast<double>(s.in))),
         u({s.tokens, s.out}, 4, bf16),
-        du({s.tokens, s.out}, 5, bf16) {}
+        wd({s.in, s.out}, 5, bf16, 1 / std::sqrt(static_cast<double>(s.in))),
+        dout({s.tokens, s.in}, 6) {}
   void forward(const Backend& backend, bool oracle, std::vector<std::uint8_t>& saved, ParallelFor* parallel) {
     const auto v = [oracle](Held& h) { return oracle ? h.oracle() : h.view(); };
     run_op(backend,
-           op::NormSwiglu{.x = v(x),
-                          .gain = v(gain),
-                          .w_gate_up = v(w),
-                          .u = v(u),
-                          .saved = {},
-                          .workspace = {},
-                          .eps = eps,
-                          .keep_pairs = keep_pairs},
+           op::NormSwiglu{
+               .x = v(x), .gain = v(gain), .w_gate_up = v(w), .u = v(u), .saved = {}, .workspace = {}, .eps = eps},
            &saved, parallel);
   }
-  // Into u.
-  void recompute(const Backend& backend, std::vector<std::uint8_t>& saved, ParallelFor* parallel) {
-    run_op(backend, op::SwigluRecompute{.saved = {}, .u = u.view(), .workspace = {}}, &saved, parallel);
-  }
+  // again: u is made again. dwd: the gradient of wd, like wd in f32.
   void backward(const Backend& backend, bool oracle, std::vector<std::uint8_t>& saved, ParallelFor* parallel,
-                const Wish& wish, Grads& g) {
+                const Wish& wish, bool again, Held& dwd, Grads& g) {
     const auto v = [oracle](Held& h) { return oracle ? h.oracle() : h.view(); };
     run_op(backend,
-           op::NormSwigluBackward{.du = v(du),
-                                  .x = v(x),
+           op::SwigluProjectBackward{.dout = v(dout),
+                                     .w = v(wd),
+                                     .u = again ? TensorView{} : v(u),
+                                     .saved = {},
+                                     .dw = wish.dw.of(v(dwd)),
+                                     .workspace = {},
+                                     .u_type = v(u).dtype},
+           &saved, parallel);
+    run_op(backend,
+           op::NormSwigluBackward{.x = v(x),
                                   .gain = v(gain),
                                   .w_gate_up = v(w),
                                   .saved = {},
@@ -259,55 +258,46 @@ struct NormSwigluCase {
                                   .eps = eps},
            &saved, parallel);
   }
-  bool intact() const { return x.intact() && gain.intact() && w.intact() && u.intact() && du.intact(); }
+  bool intact() const {
+    return x.intact() && gain.intact() && w.intact() && u.intact() && wd.intact() && dout.intact();
+  }
 
-  // From gate and up in double: |silu'| <= 1.1, |silu''| <= 1/2.
+  // u from gate and up in double: |silu'| <= 1.1, |silu''| <= 1/2.
   Matrix u_error(const Matrix& gate_up, const Matrix& e) const {
     return {u.shape[0], f, [&](std::int64_t t, std::int64_t i) {
               const double gate = std::abs(gate_up(t, i)), up = std::abs(gate_up(t, f + i));
               return 1.1 * e(t, i) * (up + e(t, f + i)) + gate * e(t, f + i) + 8 * unit32 * gate * up;
             }};
   }
-  Gradient gate_up_gradient(const Matrix& gate_up, const Matrix& e) const {
-    const Matrix g = du.sizes();
+  // Of gate and up, from du, which is off by du_error; kept in the type of the weights.
+  Gradient gate_up_gradient(const Matrix& gate_up, const Matrix& e, double narrowed) const {
+    const Matrix du = dout.numbers() * wd.numbers(),
+                 du_error = (narrowed + unit32 * depth(dout.shape[1])) * (dout.sizes() * wd.sizes());
     Gradient of{Matrix(u.shape[0], 2 * f), Matrix(u.shape[0], 2 * f)};
     for (std::int64_t t = 0; t < u.shape[0]; ++t)
       for (std::int64_t i = 0; i < f; ++i) {
-        const double gate = std::abs(gate_up(t, i)), up = std::abs(gate_up(t, f + i));
-        of.size(t, i) = g(t, i) * up * 1.1, of.size(t, f + i) = g(t, i) * gate;
-        of.error(t, i) =
-            g(t, i) * ((up + e(t, f + i)) * e(t, i) / 2 + 1.1 * e(t, f + i) + 8 * unit32 * up * (1 + gate / 4));
-        of.error(t, f + i) = g(t, i) * (1.1 * e(t, i) + 8 * unit32 * gate);
-        // The slopes are kept in the type of the weights.
-        if (w.bf16)
-          for (const std::int64_t j : {i, f + i}) of.error(t, j) += unit16 * (of.size(t, j) + of.error(t, j));
+        const double gate = std::abs(gate_up(t, i)), up = std::abs(gate_up(t, f + i)), g = std::abs(du(t, i));
+        const double slopes[] = {up * 1.1, gate};
+        const double slope_errors[] = {
+            (up + e(t, f + i)) * e(t, i) / 2 + 1.1 * e(t, f + i) + 8 * unit32 * up * (1 + gate / 4),
+            1.1 * e(t, i) + 8 * unit32 * gate};
+        for (const std::int64_t half : {0, 1}) {
+          double &size = of.size(t, half * f + i), &error = of.error(t, half * f + i);
+          size = g * slopes[half];
+          error = g * slope_errors[half] + du_error(t, i) * (slopes[half] + slope_errors[half]);
+          if (w.bf16) error += unit16 * (size + error);
+        }
       }
     return of;
   }
-};
-
-// Every bit of u and of the gradients, in both directions.
-template <class Case>
-std::vector<float> swiglu_both_ways(const Backend& backend, Case c, const Wish& wish, Grads g, ParallelFor* parallel) {
-  std::vector<std::uint8_t> saved;
-  c.forward(backend, false, saved, parallel);
-  std::vector<float> values;
-  c.u.append_to(values);
-  if (c.keep_pairs) {
-    Case again = c;
-    again.u = Held(c.u.shape, 77, c.u.bf16);
-    again.recompute(backend, saved, parallel);
-    std::vector<float> recomputed;
-    again.u.append_to(recomputed);
-    EXPECT_EQ(std::memcmp(recomputed.data(), values.data(), values.size() * sizeof(float)), 0);
-    EXPECT_TRUE(again.intact());
+  Matrix dwd_error(const Matrix& u_off, double narrowed) const {
+    Matrix off = u_off;
+    for (std::size_t i = 0; u.bf16 && i < off.v.size(); ++i)
+      off.v[i] += unit16 * (std::abs(u.exact.data[i]) + off.v[i]);
+    const Matrix dout_columns = dout.sizes().transposed();
+    return dout_columns * off + (narrowed + unit32 * depth(dout.shape[0])) * (dout_columns * (u.sizes() + off));
   }
-  c.backward(backend, false, saved, parallel, wish, g);
-  const std::vector<float> gradients = g.values(wish);
-  values.insert(values.end(), gradients.begin(), gradients.end());
-  EXPECT_TRUE(c.intact());
-  return values;
-}
+};
 
 // What the oracle saved, in double.
 Matrix saved_gate_up(const std::vector<std::uint8_t>& saved, std::int64_t tokens, std::int64_t f) {
@@ -317,82 +307,72 @@ Matrix saved_gate_up(const std::vector<std::uint8_t>& saved, std::int64_t tokens
   return m;
 }
 
+// Whether u was kept or is made again, every bit is the same.
 TEST_P(CpuProducts, NormSwigluAndBackward) {
   for (const Size& s : sizes) {
-    NormSwigluCase c(s, GetParam());
-    std::vector<std::uint8_t> oracle_saved, saved;
+    SwigluCase c(s, GetParam());
+    std::vector<std::uint8_t> oracle_saved;
     c.forward(reference(), true, oracle_saved, nullptr);
     const Matrix gate_up = saved_gate_up(oracle_saved, s.tokens, s.out);
     const NormSizes norm(c.x, &c.gain, eps);
     struct Errors {
-      Expected u;
+      Matrix u, dwd;
       ProductErrors gradients;
     };
     ByNarrowing errors(GetParam(), [&](double narrowed) {
-      const Matrix e = norm.product_error(c.w.sizes(), narrowed);
-      return Errors{{"u", c.u, c.u_error(gate_up, e)},
-                    {norm, c.w.sizes(), c.gate_up_gradient(gate_up, e).rounded(narrowed), narrowed}};
+      Matrix e = norm.product_error(c.w.sizes(), narrowed);
+      for (std::size_t i = 0; GetParam() && i < e.v.size(); ++i) e.v[i] += unit16 * (std::abs(gate_up.v[i]) + e.v[i]);
+      const Matrix u = c.u_error(gate_up, e);
+      return Errors{u, c.dwd_error(u, narrowed),
+                    ProductErrors(norm, c.w.sizes(), c.gate_up_gradient(gate_up, e, narrowed), narrowed)};
     });
     for (const Wish& wish : wishes(s)) {
       const Grads before(s, 2 * s.out);
+      const Held dwd_before({s.in, s.out}, 24);
       Grads after = before;
-      c.backward(reference(), true, oracle_saved, nullptr, wish, after);
+      Held dwd = dwd_before;
+      std::vector<std::vector<double>> exact;
+      for (const bool again : {false, true}) {
+        after = before, dwd = dwd_before;
+        std::vector<std::uint8_t> saved = oracle_saved;
+        c.backward(reference(), true, saved, nullptr, wish, again, dwd, after);
+        exact.push_back(dwd.exact.data);
+        for (const Held* h : {&after.dx, &after.dgain, &after.dw})
+          exact.back().insert(exact.back().end(), h->exact.data.begin(), h->exact.data.end());
+      }
+      EXPECT_EQ(exact[0], exact[1]);
       const auto expected = [&] {
-        std::vector<Expected> all = after.expected(wish, before, errors().gradients);
-        all.push_back(errors().u);
+        std::vector<Expected> all = {{"u", c.u, errors().u}};
+        if (wish.dw.present) all.emplace_back("dw of down", dwd, wish.dw.error(dwd_before, errors().dwd, s.tokens));
+        for (Expected& gradient : after.expected(wish, before, errors().gradients)) all.push_back(std::move(gradient));
         return all;
       };
       on_every_path(
           "norm_swiglu " + s.text(),
           [&](ParallelFor* parallel) {
-            NormSwigluCase mine(s, GetParam());
-            Grads g = before;
-            mine.forward(fast(), false, saved, parallel);
-            mine.backward(fast(), false, saved, parallel, wish, g);
-            EXPECT_TRUE(mine.intact());
-            std::vector<float> values = g.values(wish);
-            mine.u.append_to(values);
-            return values;
+            std::vector<float> kept;
+            for (const bool again : {false, true}) {
+              SwigluCase mine(s, GetParam());
+              Grads g = before;
+              Held down = dwd_before;
+              std::vector<std::uint8_t> saved;
+              mine.forward(fast(), false, saved, parallel);
+              std::vector<float> values;
+              mine.u.append_to(values);
+              mine.backward(fast(), false, saved, parallel, wish, again, down, g);
+              EXPECT_TRUE(mine.intact() && down.intact());
+              if (wish.dw.present) down.append_to(values);
+              const std::vector<float> gradients = g.values(wish);
+              values.insert(values.end(), gradients.begin(), gradients.end());
+              if (again) {
+                EXPECT_EQ(values, kept) << s.text();
+              }
+              kept = std::move(values);
+            }
+            return kept;
           },
           [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected()); });
     }
-  }
-}
-
-// Gate and up that were kept give the same u twice. In f32 everything is as without; in bf16 they are rounded first.
-TEST_P(CpuProducts, NormSwigluWithPairsKept) {
-  for (const Size& s : sizes) {
-    NormSwigluCase c(s, GetParam(), true);
-    std::vector<std::uint8_t> oracle_saved;
-    c.forward(reference(), true, oracle_saved, nullptr);
-    const Matrix gate_up = saved_gate_up(oracle_saved, s.tokens, s.out);
-    const NormSizes norm(c.x, &c.gain, eps);
-    const Wish wish = wishes(s)[0];
-    const Grads before(s, 2 * s.out);
-    Grads after = before;
-    c.backward(reference(), true, oracle_saved, nullptr, wish, after);
-    ByNarrowing expected(GetParam(), [&](double narrowed) {
-      Matrix e = norm.product_error(c.w.sizes(), narrowed);
-      for (std::size_t i = 0; GetParam() && i < e.v.size(); ++i) e.v[i] += unit16 * (std::abs(gate_up.v[i]) + e.v[i]);
-      const ProductErrors errors(norm, c.w.sizes(), c.gate_up_gradient(gate_up, e).rounded(narrowed), narrowed);
-      std::vector<Expected> all = {{"u", c.u, c.u_error(gate_up, e)}};
-      for (Expected& gradient : after.expected(wish, before, errors)) all.push_back(std::move(gradient));
-      return all;
-    });
-    on_every_path(
-        "norm_swiglu with pairs kept " + s.text(),
-        [&](ParallelFor* parallel) {
-          const NormSwigluCase kept(s, GetParam(), true), plain(s, GetParam());
-          std::vector<float> values = swiglu_both_ways(fast(), kept, wish, before, parallel);
-          if (!GetParam()) {
-            EXPECT_EQ(values, swiglu_both_ways(fast(), plain, wish, before, parallel));
-          }
-          return values;
-        },
-        [&](const std::string& where, const std::vector<float>& got) { expect_all(where, got, expected()); });
-    // The reference keeps them as they are.
-    const auto plain = swiglu_both_ways(reference(), NormSwigluCase(s, GetParam()), wish, before, nullptr);
-    EXPECT_EQ(swiglu_both_ways(reference(), NormSwigluCase(s, GetParam(), true), wish, before, nullptr), plain);
   }
 }
 
@@ -441,7 +421,7 @@ TEST_P(CpuProducts, NaNStaysVisible) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const std::string_view set : cpu::instruction_sets()) {
     const OnInstructionSet on(set);
-    NormSwigluCase c(s, GetParam());
+    SwigluCase c(s, GetParam());
     c.x.set(5 * 48 + 3, nan);
     std::vector<std::uint8_t> saved;
     c.forward(fast(), false, saved, nullptr);
@@ -460,9 +440,10 @@ TEST_P(CpuProducts, NaNStaysVisible) {
 // A plan holds on every processor.
 TEST_P(CpuProducts, NeedsDependOnShapesAlone) {
   for (const Size& s : sizes) {
-    NormSwigluCase swiglu(s, GetParam());
+    SwigluCase swiglu(s, GetParam());
     NormMatmulCase matmul(s, GetParam());
     Grads g(s, 2 * s.out), m(s, s.out);
+    Held down(swiglu.wd.shape, 7);
     const Wish all;
     const std::vector<Op> operations = {op::NormMatmul{.x = matmul.x.view(),
                                                        .gain = matmul.gain.view(),
@@ -485,8 +466,14 @@ TEST_P(CpuProducts, NeedsDependOnShapesAlone) {
                                                        .u = swiglu.u.view(),
                                                        .saved = {},
                                                        .workspace = {}},
-                                        op::NormSwigluBackward{.du = swiglu.du.view(),
-                                                               .x = swiglu.x.view(),
+                                        op::SwigluProjectBackward{.dout = swiglu.dout.view(),
+                                                                  .w = swiglu.wd.view(),
+                                                                  .u = {},
+                                                                  .saved = {},
+                                                                  .dw = all.dw.of(down.view()),
+                                                                  .workspace = {},
+                                                                  .u_type = swiglu.u.view().dtype},
+                                        op::NormSwigluBackward{.x = swiglu.x.view(),
                                                                .gain = swiglu.gain.view(),
                                                                .w_gate_up = swiglu.w.view(),
                                                                .saved = {},

@@ -49,7 +49,7 @@ constexpr std::array tested = {"norm_matmul",
                                "project_add_backward",
                                "norm_swiglu",
                                "norm_swiglu_backward",
-                               "swiglu_recompute",
+                               "swiglu_project_backward",
                                "attention",
                                "attention_backward",
                                "loss_head",
@@ -126,12 +126,13 @@ TEST(Gradients, ProjectAdd) {
   expect_gradient("x", x, dout, 1e3, loss);
 }
 
+// Through out = x + u wd^T, whether u was kept or is made again.
 TEST(Gradients, NormSwiglu) {
   const std::int64_t rows = 18, f = 5, d = 7;
   T64 x = random_tensor<double>({rows, d}, 1), gain = random_tensor<double>({d}, 2),
-      w = random_tensor<double>({2 * f, d}, 3);
-  const T64 du = random_tensor<double>({rows, f}, 4);
-  T64 u(Shape{rows, f});
+      w = random_tensor<double>({2 * f, d}, 3), wd = random_tensor<double>({d, f}, 4);
+  const T64 dout = random_tensor<double>({rows, d}, 5);
+  T64 u(Shape{rows, f}), out(Shape{rows, d});
   std::vector<std::uint8_t> saved;
   const auto loss = [&] {
     run_op(reference(),
@@ -141,32 +142,40 @@ TEST(Gradients, NormSwiglu) {
                           .u = u.view(),
                           .saved = {},
                           .workspace = {},
-                          .eps = 1e-5,
-                          .keep_pairs = true},
+                          .eps = 1e-5},
            &saved);
-    return weighted_sum(u, du);
+    run_op(reference(), op::ProjectAdd{.a = u.view(), .w = wd.view(), .x = x.view(), .out = out.view()});
+    return weighted_sum(out, dout);
   };
-  loss();
-  T64 dx(x.shape), dgain(gain.shape), dw(w.shape);
-  std::vector<std::uint8_t> kept = saved;
-  T64 again(Shape{rows, f});
-  run_op(reference(), op::SwigluRecompute{.saved = {}, .u = again.view(), .workspace = {}}, &kept);
-  EXPECT_EQ(again.data, u.data);
-  run_op(reference(),
-         op::NormSwigluBackward{.du = du.view(),
-                                .x = x.view(),
-                                .gain = gain.view(),
-                                .w_gate_up = w.view(),
-                                .saved = {},
-                                .dx = {dx.view(), false},
-                                .dgain = {dgain.view(), false},
-                                .dw = {dw.view(), false},
-                                .workspace = {},
-                                .eps = 1e-5},
-         &kept);
-  expect_gradient("x", x, dx, 1e3, loss);
-  expect_gradient("gain", gain, dgain, 1e3, loss);
-  expect_gradient("w", w, dw, 1e3, loss);
+  for (const bool again : {false, true}) {
+    loss();
+    T64 dx = dout, dgain(gain.shape), dw(w.shape), dwd(wd.shape);  // x passes by as well
+    std::vector<std::uint8_t> kept = saved;
+    run_op(reference(),
+           op::SwigluProjectBackward{.dout = dout.view(),
+                                     .w = wd.view(),
+                                     .u = again ? TensorView{} : u.view(),
+                                     .saved = {},
+                                     .dw = {dwd.view(), false},
+                                     .workspace = {},
+                                     .u_type = DType::f64},
+           &kept);
+    run_op(reference(),
+           op::NormSwigluBackward{.x = x.view(),
+                                  .gain = gain.view(),
+                                  .w_gate_up = w.view(),
+                                  .saved = {},
+                                  .dx = {dx.view(), true},
+                                  .dgain = {dgain.view(), false},
+                                  .dw = {dw.view(), false},
+                                  .workspace = {},
+                                  .eps = 1e-5},
+           &kept);
+    expect_gradient("wd", wd, dwd, 1e3, loss);
+    expect_gradient("x", x, dx, 1e3, loss);
+    expect_gradient("gain", gain, dgain, 1e3, loss);
+    expect_gradient("w", w, dw, 1e3, loss);
+  }
 }
 
 struct AttentionCase {

@@ -101,11 +101,15 @@ struct Held {
   void append_to(std::vector<float>& values) const {
     for (std::size_t i = 0; i < wide.size(); ++i) values.push_back((*this)[i]);
   }
-  Matrix sizes() const {
+  Matrix numbers() const {
     const std::int64_t cols = shape.rank > 1 ? shape[1] : shape[0], rows = shape.rank > 1 ? shape[0] : 1;
-    return {rows, cols, [&](std::int64_t i, std::int64_t j) {
-              return std::abs(exact.data[static_cast<std::size_t>(i * cols + j)]);
-            }};
+    return {rows, cols,
+            [&](std::int64_t i, std::int64_t j) { return exact.data[static_cast<std::size_t>(i * cols + j)]; }};
+  }
+  Matrix sizes() const {
+    Matrix m = numbers();
+    for (double& x : m.v) x = std::abs(x);
+    return m;
   }
 };
 

@@ -26,6 +26,8 @@ inline QStringList clipped_words(const QWidget* in) {
       words = button->text();
       needed = {button->fontMetrics().horizontalAdvance(words.section(QLatin1Char('\n'), 0, 0)),
                 button->fontMetrics().height()};
+      // Written from top to bottom.
+      if (button->sizeHint().height() > button->sizeHint().width()) needed.transpose();
     } else if (const auto* box = qobject_cast<const QComboBox*>(widget)) {
       words = box->currentText();
       needed = {box->minimumSizeHint().width(), box->fontMetrics().height()};

@@ -303,7 +303,7 @@ TEST_F(ShellActions, HidingRunsIsUndone) {
   QAction* redo = window->actions_by_name()->action("edit.redo");
   EXPECT_FALSE(undo->isEnabled());
   RunListView* list = window->monitor()->run_list();
-  list->setCurrentIndex(runs->index(runs->row_of(run.id)));
+  list->setCurrentIndex(list->order()->mapFromSource(runs->index(runs->row_of(run.id))));
   QTest::keyClick(list, Qt::Key_Space);
   EXPECT_FALSE(runs->is_shown(run.id));
   EXPECT_TRUE(undo->isEnabled());

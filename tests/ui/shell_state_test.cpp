@@ -210,6 +210,7 @@ QString words_of(const QWidget& widget) {
 TEST(StatusStrip, ShowsTheMachineAndRaisesAlarms) {
   StatusStrip strip(QStringLiteral("demo"), QStringLiteral("/tmp/demo"));
   strip.resize(1500, 28);
+  strip.show();
   SystemInfo info;
   info.threads = 8;
   info.isa = "AVX2";

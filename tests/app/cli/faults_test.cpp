@@ -68,6 +68,24 @@ TEST(Faults, ARequestThatALockKeepsFromTheRunIsNoSuccess) {
   EXPECT_EQ(child.wait(), 130);
 }
 
+// The end of the run waits for the lock longer than a second.
+TEST(Faults, ASecondSignalAfterAWhileEndsAtOnceAndSaysWhatIsLost) {
+  const Workspace workspace;
+  workspace.write_config(1000000);
+  Child child(workspace.words({"train", workspace.config(), "--json"}), workspace.path());
+  while (!is_state(workspace, "running")) std::this_thread::yield();
+  SQLite::Database db((workspace / "stacklab.db").string(), SQLite::OPEN_READWRITE, 20000);
+  db.exec("BEGIN EXCLUSIVE");
+  child.send(SIGINT);
+  ASSERT_TRUE(child.says("Stopping"));
+  while (child.err().find("are lost") == std::string::npos) {
+    child.send(SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(child.wait(), 1);
+  EXPECT_NE(Json::parse(child.out())["error"].get<std::string>().find("are lost"), std::string::npos) << child.out();
+}
+
 TEST(Faults, TwoProcessesOnOneRunAreToldApart) {
   const Workspace workspace;
   workspace.write_config(1000000);

@@ -125,6 +125,15 @@ TEST_F(Http, AServerThatIgnoresRangesBeginsAgain) {
   expect_whole(get(server));
 }
 
+TEST_F(Http, TheSameBytesAgainAreNoProgress) {
+  const HttpServer server([&](const Request&, const Connection& to) {
+    to.send("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: 300000\r\n\r\n");
+    to.send(std::string_view(body_).substr(0, 50'000));
+  });
+  expect_error(get(server), "cannot fetch");
+  EXPECT_EQ(server.requests().size(), 3u);
+}
+
 TEST_F(Http, AnotherVersionBeginsAgain) {
   const std::string newer = some_bytes(280'000);
   std::atomic<int> n = 0;

@@ -42,6 +42,11 @@ TEST(GemmBench, EveryProductIsMeasured) {
   EXPECT_EQ(bench_gemm(products, {.threads = 1, .isa = {}, .seconds = 0, .report = {}})->isa,
             bench::instruction_sets().front())
       << "what was restricted is free again";
+  const auto narrow = bench_gemm(
+      products, {.threads = 1, .isa = {}, .stored = DType::bf16, .onednn = true, .seconds = 0, .report = {}});
+  ASSERT_TRUE(narrow) << narrow.error().message();
+  EXPECT_EQ(narrow->rows.size(), products.size());
+  EXPECT_TRUE(narrow->onednn.empty() && !narrow->without_onednn.empty());
   const auto wrong = bench_gemm(products, {.threads = 1, .isa = "abacus", .seconds = 0, .report = {}});
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().kind, Error::Kind::usage);
@@ -74,22 +79,23 @@ TEST(GemmRate, IsMeasuredOnceAndKept) {
   if (no_cpu_backend()) GTEST_SKIP();
   const TemporaryFolder folder;
   const std::filesystem::path file = folder / "gemm_rates.json";
-  const auto first = gemm_rate(folder.path(), 1);
+  const auto first = gemm_rate(folder.path(), 1, DType::f32);
   ASSERT_TRUE(first) << first.error().message();
   EXPECT_GT(*first, 0);
   EXPECT_TRUE(std::filesystem::exists(file));
-  EXPECT_EQ(*gemm_rate(folder.path(), 1), *first) << "a measurement would not repeat to the last bit";
-  ASSERT_TRUE(gemm_rate(folder.path(), 2));
+  EXPECT_EQ(*gemm_rate(folder.path(), 1, DType::f32), *first) << "a measurement would not repeat to the last bit";
+  ASSERT_TRUE(gemm_rate(folder.path(), 2, DType::f32));
+  ASSERT_TRUE(gemm_rate(folder.path(), 1, DType::bf16));
   nlohmann::json kept = nlohmann::json::parse(*read_file(file));
-  ASSERT_EQ(kept.size(), 2u) << "by the number of threads";
+  ASSERT_EQ(kept.size(), 3u) << "by the number of threads, and by the type";
   // What is in the file is what is used, and only for this processor and build.
   kept[0]["flops_per_second"] = 1234.5;
   ASSERT_TRUE(write_file_atomically(file, kept.dump()));
-  EXPECT_EQ(*gemm_rate(folder.path(), 1), 1234.5);
+  EXPECT_EQ(*gemm_rate(folder.path(), 1, DType::f32), 1234.5);
   kept[0]["fingerprint"] = "another";
   ASSERT_TRUE(write_file_atomically(file, kept.dump()));
-  EXPECT_NE(*gemm_rate(folder.path(), 1), 1234.5);
-  EXPECT_EQ(nlohmann::json::parse(*read_file(file)).size(), 3u);
+  EXPECT_NE(*gemm_rate(folder.path(), 1, DType::f32), 1234.5);
+  EXPECT_EQ(nlohmann::json::parse(*read_file(file)).size(), 4u);
 }
 
 TEST(GemmRate, AFileThatIsNoneIsReplaced) {
@@ -97,11 +103,11 @@ TEST(GemmRate, AFileThatIsNoneIsReplaced) {
   const TemporaryFolder folder;
   for (const char* text : {"nonsense", "[1, {\"cpu\": 2}]"}) {
     ASSERT_TRUE(write_file_atomically(folder / "gemm_rates.json", text));
-    const auto rate = gemm_rate(folder.path(), 1);
+    const auto rate = gemm_rate(folder.path(), 1, DType::f32);
     ASSERT_TRUE(rate);
-    EXPECT_EQ(*gemm_rate(folder.path(), 1), *rate) << text;
+    EXPECT_EQ(*gemm_rate(folder.path(), 1, DType::f32), *rate) << text;
   }
-  EXPECT_TRUE(gemm_rate("/proc/nowhere", 1)) << "it is measured all the same";
+  EXPECT_TRUE(gemm_rate("/proc/nowhere", 1, DType::f32)) << "it is measured all the same";
 }
 
 }  // namespace

@@ -79,14 +79,12 @@ TEST(Recompute, BlocksGiveTheSameGradients) {
   }
 }
 
-// In bf16 the CPU rounds gate and up before it multiplies them: tests/kernels has the bound of that.
 TEST(Recompute, SwigluGivesTheSameGradients) {
   for (const Device& device : devices) {
     const Backend* backend = find_backend(device.backend);
     if (!backend) continue;
     const Outcome kept = outcome(device.dtype, *backend, {}), again = outcome(device.dtype, *backend, {.swiglu = true});
-    const bool rounds = device.dtype == DType::bf16 && std::string_view(device.backend) == "cpu";
-    EXPECT_EQ(same_bits(kept, again), !rounds) << device.backend << name_of(device.dtype);
+    EXPECT_TRUE(same_bits(kept, again)) << device.backend << name_of(device.dtype);
     EXPECT_LT(again.arena, kept.arena) << device.backend << name_of(device.dtype);
     // Blocks that are computed again do with it what they did before.
     const Outcome both = outcome(device.dtype, *backend, {.blocks = 2, .swiglu = true});

@@ -2,6 +2,7 @@
 #include "engine/service/replay.h"
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "engine/base/safetensors.h"
 #include "engine/base/sha256.h"
@@ -88,10 +89,10 @@ TEST_F(Replay, ADifferentNumberIsFoundAtItsStep) {
   value = value * 1.5f + 0.1f;
   std::memcpy(bytes.data() + element, &value, 4);
   put_file(file, bytes);
-  std::string trainer = file_text(folder_ / "ckpt_step10/trainer.json");
-  const std::string key = "\"model.safetensors\": \"";
-  trainer.replace(trainer.find(key) + key.size(), 64, sha256_hex(bytes));
-  put_file(folder_ / "ckpt_step10/trainer.json", trainer);
+  auto trainer = nlohmann::ordered_json::parse(file_text(folder_ / "ckpt_step10/trainer.json"));
+  trainer["sha256"]["model.safetensors"] = sha256_hex(bytes);
+  trainer.erase("content_sha256");
+  put_file(folder_ / "ckpt_step10/trainer.json", trainer.dump());
 
   const auto from_it = again(10, 5);
   ASSERT_TRUE(from_it) << from_it.error().message();
