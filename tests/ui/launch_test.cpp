@@ -246,6 +246,22 @@ TEST_F(LaunchTest, EnterStartsTheRunAndItCanBeStoppedAndResumed) {
   ASSERT_TRUE(wait_until([&] { return page->actions().pause->isEnabled(); }));
   page->actions().pause->trigger();
   ASSERT_TRUE(wait_until([&] { return cell(number, "state") == "paused"; }));
+  // Its config once more: what starting does is said in full, and by the button.
+  choose({number});
+  const RunRowPtr run = page->model()->run(number);
+  ASSERT_TRUE(run);
+  const auto config = parse_config(run->summary.config_json, "of the run");
+  ASSERT_TRUE(config);
+  dialog = launch({*config, {}, {}, {}});
+  ASSERT_TRUE(dialog->plan());
+  EXPECT_EQ(dialog->start_button()->text(), "Resume");
+  for (QLabel* found : dialog->findChildren<QLabel*>())
+    if (auto* label = dynamic_cast<TextLabel*>(found); label && label->full_text().contains("goes on with that run")) {
+      EXPECT_EQ(label->text(), label->full_text());
+    }
+  EXPECT_TRUE(dialog->footer().contains("my-clone has it and is paused"));
+  dialog->form()->type("train.seed", "78");
+  ASSERT_TRUE(wait_until([&] { return !dialog->is_planning() && dialog->start_button()->text() == "Start now"; }));
 }
 
 TEST_F(LaunchTest, WhatIsAddedToTheQueueWaitsAndMoves) {

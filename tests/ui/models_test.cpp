@@ -7,6 +7,7 @@
 #include "tests/ui/ui_test.h"
 #include "ui/models/event_list_model.h"
 #include "ui/models/run_list_model.h"
+#include "ui/models/run_source.h"
 #include "ui/models/state_look.h"
 
 namespace stacklab::ui {
@@ -96,6 +97,12 @@ TEST(RunListModel, SaysAStateInWordsAndWhy) {
   const QString said = model.index(0).data(Qt::AccessibleTextRole).toString();
   for (const char* part : {"first-run", "failed", "out of memory", "NaN", "on show"})
     EXPECT_TRUE(said.contains(QLatin1String(part))) << said.toStdString();
+}
+
+TEST(States, ALimitOfStepsIsSaidInWordsOfTheWindow) {
+  RunSummary run = sample_run(0, RunState::paused, 10);
+  run.cause = "reached --max-steps 40";
+  EXPECT_EQ(cause_of({run, {}, -1}, 0), "paused at its limit of 40 steps");
 }
 
 TEST(States, EveryStateHasShapeWordAndColourOfItsOwn) {
@@ -198,6 +205,30 @@ TEST_F(Link, ReadsOnlyWhatIsNew) {
   EXPECT_EQ(read[key].back().value, 1.25);
   EXPECT_EQ(restarts[key], 1);
   for (std::size_t i = 0; i < read[key].size(); ++i) EXPECT_EQ(read[key][i].step, static_cast<std::int64_t>(i + 1));
+}
+
+TEST_F(Link, TheTableSaysWhatAWorkingRunDoesNow) {
+  RunSummary working = sample_run(0, RunState::running, 50), ended = sample_run(1, RunState::paused, 50);
+  for (RunSummary* run : {&working, &ended}) {
+    run->tokens_per_second = 77;
+    run->peak_bytes = 1000;
+    workspace->put_run(*run);
+    workspace->add_points(run->id, std::string(metric::tokens_per_second), {{10, 1.0}, {49, 900.0}, {50, 1100.0}});
+    workspace->add_points(run->id, std::string(metric::process_bytes), {{10, 5000.0}, {50, 4000.0}});
+  }
+  open();
+  RunSource source(link.get());
+  std::map<RunState, RunSummary> rows;
+  QObject::connect(&source, &RunSource::answered, [&](const RunListAnswerPtr& answer) {
+    for (const RunRowPtr& row : answer->rows) rows[row->summary.state] = row->summary;
+  });
+  source.set_watched({working.number, ended.number});
+  source.poll(true);
+  ASSERT_TRUE(wait_until([&] { return rows.size() == 2; }));
+  EXPECT_EQ(rows[RunState::running].tokens_per_second, 1000) << "of its last steps";
+  EXPECT_EQ(rows[RunState::running].peak_bytes, 5000);
+  EXPECT_EQ(rows[RunState::paused].tokens_per_second, 77) << "of its last process";
+  EXPECT_EQ(rows[RunState::paused].peak_bytes, 1000);
 }
 
 TEST_F(Link, SaysWhenAllIsReadEvenWhenTheLastChunkIsFull) {

@@ -82,6 +82,73 @@ TEST_F(RunsTest, TheFilterCompletesSaysWhatIsWrongAndHolds) {
   keep_picture(page->grab().toImage(), "runs-none-like-that");
 }
 
+TEST_F(RunsTest, WhatIsNoFilterYetKeepsTheRowsAndTheSelection) {
+  open(60);
+  page->filter()->set_text("tag:ablation");
+  ASSERT_TRUE(shows(15));
+  choose({8, 12});
+  page->filter()->set_text("tag:ablation and los");  // a filter too: of names
+  ASSERT_TRUE(shows(0));
+  EXPECT_TRUE(page->notice()->isVisible());
+  page->filter()->set_text("tag:ablation and los <");
+  ASSERT_TRUE(shows(15));
+  EXPECT_TRUE(page->filter()->problem_label()->isVisible());
+  EXPECT_FALSE(page->notice()->isVisible());
+  EXPECT_EQ(page->view()->selected_numbers().size(), 2u);
+  page->filter()->set_text("tag:ablation and los");
+  ASSERT_TRUE(shows(0)) << "what is a filter again holds again";
+  page->filter()->set_text({});
+  ASSERT_TRUE(shows(60));
+  EXPECT_EQ(page->view()->selected_numbers().size(), 2u);
+}
+
+TEST_F(RunsTest, WhenTheLastRunIsDeletedItCanBeBroughtBack) {
+  open(1);
+  choose({0});
+  page->actions().remove->trigger();
+  ASSERT_TRUE(shows(0));
+  ASSERT_TRUE(page->notice()->isVisible());
+  EXPECT_EQ(page->notice()->button()->text(), "Undo");
+  keep_picture(page->grab().toImage(), "runs-all-deleted");
+  page->notice()->button()->click();
+  ASSERT_TRUE(shows(1));
+  EXPECT_FALSE(page->notice()->isVisible());
+  EXPECT_EQ(page->view()->selected_numbers(), std::vector<std::int64_t>{0});
+}
+
+TEST_F(RunsTest, TheSmallLossNamesItsValuesInFull) {
+  MiniLoss mini;
+  mini.resize(300, 140);
+  MiniLoss::Curve curve;
+  for (int i = 0; i < 40; ++i) curve.points.emplace_back(i, 223376.66 - 5000 * i);
+  curve.points.emplace_back(40, std::nan(""));
+  curve.gaps.emplace_back(40, 223376.66 - 5000 * 39);
+  mini.set_curves({curve});
+  const MiniLoss::Axis axis = mini.axis();
+  ASSERT_GE(axis.ticks.size(), 3u);
+  ASSERT_LE(axis.ticks.size(), 5u);
+  const QFontMetrics font(look().number_font(TextRole::small));
+  for (const Tick& tick : axis.ticks) EXPECT_LE(font.horizontalAdvance(tick.label), mini.plot().left() - 6);
+  EXPECT_FALSE(axis.cut);
+  // Red stands at the end alone.
+  const QImage image = mini.grab().toImage();
+  keep_picture(image, "mini-loss");
+  int crosses = 0;
+  for (int x = 0; x < image.width(); ++x)
+    for (int y = 0; y < image.height(); ++y)
+      if (const QColor seen = image.pixelColor(x, y); seen.red() > seen.green() + 60 && seen.red() > seen.blue() + 60) {
+        ++crosses;
+        EXPECT_GT(x, image.width() * 0.8);
+      }
+  EXPECT_GT(crosses, 3);
+  curve.points.front().setY(1e9);
+  mini.set_curves({curve});
+  EXPECT_TRUE(mini.axis().cut) << "and said";
+  // One value is one, too.
+  mini.set_curves({{0, {{1, 5.0}}, {}}});
+  EXPECT_GE(mini.axis().ticks.size(), 3u);
+}
+
 TEST_F(RunsTest, GroupsFoldAndSumUpTheirSeeds) {
   open(60);
   const Tester tester(page->model(), Tester::FailureReportingMode::Fatal);

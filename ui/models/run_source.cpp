@@ -2,8 +2,28 @@
 
 #include <QDateTime>
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace stacklab::ui {
+
+void take_live_figures(StoreReader& reader, RunSummary& run) {
+  if (!is_active(run.state)) return;
+  constexpr std::int64_t recent = 20;
+  double sum = 0;
+  int count = 0;
+  if (const auto speeds = reader.series(run.id, std::string(metric::tokens_per_second), run.step - recent, 2 * recent))
+    for (const SeriesPoint& point : *speeds)
+      if (std::isfinite(point.value) && point.value > 0) {
+        sum += point.value;
+        ++count;
+      }
+  if (count > 0) run.tokens_per_second = sum / count;
+  const auto memory =
+      reader.decimated(run.id, std::string(metric::process_bytes), 0, std::numeric_limits<std::int64_t>::max() / 2, 1);
+  if (memory && !memory->empty() && std::isfinite(memory->front().max.value))
+    run.peak_bytes = std::max<std::int64_t>(run.peak_bytes, std::llround(memory->front().max.value));
+}
 
 RunSource::RunSource(WorkspaceLink* link, QObject* parent) : QObject(parent), link_(link) {
   qRegisterMetaType<RunListAnswerPtr>("stacklab::ui::RunListAnswerPtr");
@@ -80,7 +100,10 @@ void RunSource::send() {
         numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
         auto rows = reader->numbered(numbers);
         if (!rows) return fail(rows.error());
-        for (RunSummary& row : *rows) answer.rows.push_back(make_run_row(std::move(row)));
+        for (RunSummary& row : *rows) {
+          take_live_figures(*reader, row);
+          answer.rows.push_back(make_run_row(std::move(row)));
+        }
         const auto counts = reader->counts_by_state();
         if (!counts) return fail(counts.error());
         answer.counts = *counts;

@@ -27,6 +27,9 @@ struct RunListAnswer {
 };
 using RunListAnswerPtr = std::shared_ptr<const RunListAnswer>;
 
+// What a run that works now does: tok/s and memory of its last process are of the store only when that has ended.
+void take_live_figures(StoreReader& reader, RunSummary& run);
+
 class RunSource : public QObject {
   Q_OBJECT
  public:

@@ -37,7 +37,12 @@ QString cause_of(const RunInfo& run, double now) {
   const RunSummary& s = run.summary;
   if (s.state == RunState::running && s.stalled && s.last_beat > 0)
     return tr("no beat for %1").arg(format_duration(now - s.last_beat));
-  if (!s.cause.empty()) return QString::fromStdString(s.cause);
+  if (!s.cause.empty()) {
+    const QString cause = QString::fromStdString(s.cause);
+    // An option of the command line is no word of the window.
+    static const QLatin1String limit("reached --max-steps ");
+    return cause.startsWith(limit) ? tr("paused at its limit of %1 steps").arg(cause.mid(limit.size())) : cause;
+  }
   if (s.state == RunState::lost && s.last_beat > 0) return tr("last beat %1").arg(format_clock(s.last_beat));
   if (s.state == RunState::stopping) return tr("finishing the step and saving");
   return {};

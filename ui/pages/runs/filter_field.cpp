@@ -112,7 +112,7 @@ void FilterField::judge() {
     problem_->hide();
     problem_->set_full_text({});
     edit_->setToolTip({});
-    if (edit_->text() == whole_) return;
+    if (!whole_.isNull() && edit_->text() == whole_) return;
     whole_ = edit_->text();
     emit changed(*filter);
     return;
@@ -130,6 +130,8 @@ void FilterField::judge() {
   problem_->set_full_text(said);
   problem_->show();
   edit_->setAccessibleDescription(said);
+  whole_ = QString();
+  emit broken();
 }
 
 void FilterField::offer(bool asked) {

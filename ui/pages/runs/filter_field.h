@@ -28,6 +28,7 @@ class FilterField : public QWidget {
 
  signals:
   void changed(const stacklab::RunFilter& filter);
+  void broken();  // what stands there is no filter, or no more
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -44,8 +45,8 @@ class FilterField : public QWidget {
   QListView* offers_;
   QStandardItemModel* model_;
   FilterWords words_;
-  int from_ = 0, to_ = 0;  // letters that an offer takes the place of
-  QString whole_;          // the last text that was a filter
+  int from_ = 0, to_ = 0;              // letters that an offer takes the place of
+  QString whole_{QStringLiteral("")};  // what is there, as far as it is a filter; else null
 };
 
 }  // namespace stacklab::ui

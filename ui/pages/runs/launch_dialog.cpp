@@ -150,7 +150,7 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   hash_ = new TextLabel(TextRole::secondary, Token::text, false, this);
   hash_->set_mono(true);
   known_ = new TextLabel(TextRole::secondary, Token::text3, false, this);
-  known_->set_elided(true);
+  known_->setWordWrap(true);
   detached_ = new QCheckBox(tr("Run detached"), this);
   detached_->setToolTip(tr("A process of its own trains it, which keeps running when the window closes."));
   detached_->setAccessibleDescription(detached_->toolTip());
@@ -170,10 +170,14 @@ LaunchDialog::LaunchDialog(RunControl* control, const LaunchStart& start, Launch
   queue_->setVisible(start.parent.empty());
   foot->addWidget(config);
   foot->addWidget(hash_);
-  foot->addWidget(known_, 1);
+  foot->addStretch(1);
   foot->addWidget(detached_);
   foot->addSpacing(8);
   for (QPushButton* button : {save_, copy_, cancel_, queue_, start_}) foot->addWidget(button);
+  auto* said = new QHBoxLayout;
+  said->setContentsMargins(14, 8, 14, 0);
+  said->addWidget(known_, 1);
+  column->addLayout(said);
   column->addLayout(foot);
 
   connect(sections_, &QListWidget::currentRowChanged, form_, &LaunchForm::setCurrentIndex);
@@ -339,12 +343,23 @@ void LaunchDialog::judge() {
   planner_->plan(form_->config());
 }
 
+// The button says what it does to the run that has this config already.
+void LaunchDialog::name_start(const std::optional<RunState>& known) {
+  if (!from_.parent.empty()) return;
+  start_->setText(!known                       ? tr("Start now")
+                  : *known == RunState::paused ? tr("Resume")
+                  : *known == RunState::failed || *known == RunState::killed || *known == RunState::lost
+                      ? tr("Go on with it")
+                      : tr("Start now"));
+}
+
 void LaunchDialog::show_nothing(const QString& why) {
   plan_.reset();
   facts_->hide();
   trouble_->set_full_text(why);
   trouble_->show();
   planning_->set_full_text({});
+  name_start(std::nullopt);
   hash_->set_full_text(missing());
   known_->set_full_text({});
 }
@@ -411,8 +426,11 @@ void LaunchDialog::show_plan(const LaunchPlanPtr& plan) {
              f.disk_fits() ? tr("%1; %2 free").arg(sum, free) : tr("%1, but only %2 free").arg(sum, free));
   hash_->set_full_text(text(f.hash));
   known_->set_full_text(f.known_as.empty() ? tr("new; no run has it yet")
-                                           : tr("%1 has it and is %2: starting it goes on with that run")
-                                                 .arg(text(f.known_as), look_of(f.known_state, false).word));
+                        : f.known_state == RunState::finished
+                            ? tr("%1 has it and is finished: nothing of it is left to train").arg(text(f.known_as))
+                            : tr("%1 has it and is %2: starting it goes on with that run")
+                                  .arg(text(f.known_as), look_of(f.known_state, false).word));
+  name_start(f.known_as.empty() ? std::nullopt : std::optional(f.known_state));
   known_->set_color(f.known_as.empty() ? Token::text3 : Token::warn);
 }
 

@@ -74,6 +74,7 @@ class LaunchDialog : public QDialog {
   void show_sections();
   void show_plan(const LaunchPlanPtr& plan);
   void show_nothing(const QString& why);
+  void name_start(const std::optional<RunState>& known);
   void begin(bool queued);
   void start_from(int choice);
   void save();

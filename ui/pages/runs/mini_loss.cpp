@@ -4,7 +4,9 @@
 #include <QPainterPath>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "ui/theme/glyphs.h"
 #include "ui/theme/look.h"
 #include "ui/theme/numbers.h"
 
@@ -27,6 +29,38 @@ void MiniLoss::set_curves(std::vector<Curve> curves) {
   update();
 }
 
+MiniLoss::Axis MiniLoss::axis() const {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  Axis axis;
+  double low = none, high = -none, highest = -none;
+  for (const Curve& curve : curves_)
+    for (std::size_t i = 0; i < curve.points.size(); ++i) {
+      const double y = curve.points[i].y();
+      axis.right = std::max(axis.right, curve.points[i].x());
+      if (!std::isfinite(y)) continue;
+      low = std::min(low, y);
+      highest = std::max(highest, y);
+      // The first steps are so high that nothing else would be seen.
+      if (i * 20 >= curve.points.size()) high = std::max(high, y);
+    }
+  if (low > highest || axis.right <= 0) return axis;
+  high = high < low ? highest : high;
+  for (int most = 3; most <= 5 && axis.ticks.size() < 3; ++most) {
+    axis.range = nice_range(low, high, most);
+    axis.ticks = linear_ticks(axis.range, most, ValueFormat::fixed3);
+  }
+  axis.cut = highest > axis.range.high;
+  return axis;
+}
+
+QRectF MiniLoss::plot() const {
+  const QFontMetrics font(look().number_font(TextRole::small));
+  int widest = 0;
+  for (const Tick& tick : axis().ticks) widest = std::max(widest, font.horizontalAdvance(tick.label));
+  const double top = font.height() / 2.0 + 2;
+  return {widest + 8.0, top, width() - widest - 16.0, height() - font.height() - 6 - top};
+}
+
 void MiniLoss::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.setRenderHint(QPainter::Antialiasing);
@@ -34,40 +68,31 @@ void MiniLoss::paintEvent(QPaintEvent*) {
   const QFont small = look().number_font(TextRole::small);
   painter.setFont(small);
   const QFontMetrics font(small);
-  double right = 0, low = 1e300, high = -1e300;
-  for (const Curve& curve : curves_)
-    for (std::size_t i = 0; i < curve.points.size(); ++i) {
-      const double y = curve.points[i].y();
-      right = std::max(right, curve.points[i].x());
-      if (!std::isfinite(y)) continue;
-      low = std::min(low, y);
-      // The first steps are so high that nothing else would be seen.
-      if (i * 20 >= curve.points.size()) high = std::max(high, y);
-    }
-  const QRectF plot(font.horizontalAdvance(QStringLiteral("0.000")) + 6, 6,
-                    width() - font.horizontalAdvance(QStringLiteral("0.000")) - 14, height() - font.height() - 12);
-  if (low > high || right <= 0) {
+  const Axis axis = this->axis();
+  if (axis.is_empty()) {
     painter.setPen(t[Token::text3]);
     painter.drawText(rect(), Qt::AlignCenter, tr("No loss yet."));
     return;
   }
-  if (high - low < 1e-6) high = low + 1e-6;
+  const QRectF plot = this->plot();
   const auto place = [&](const QPointF& p) {
-    return QPointF(plot.left() + plot.width() * p.x() / right,
-                   plot.bottom() - plot.height() * std::clamp((p.y() - low) / (high - low), 0.0, 1.05));
+    return QPointF(plot.left() + plot.width() * p.x() / axis.right,
+                   plot.bottom() - plot.height() * std::clamp((p.y() - axis.range.low) / axis.range.span(), 0.0, 1.05));
   };
-  for (const double y : {low, (low + high) / 2, high}) {
-    const qreal at = place({0, y}).y();
+  for (const Tick& tick : axis.ticks) {
+    const qreal at = place({0, tick.position}).y();
     painter.setPen(t[Token::grid]);
     painter.drawLine(QPointF(plot.left(), at), QPointF(plot.right(), at));
     painter.setPen(t[Token::text3]);
     painter.drawText(QRectF(0, at - font.height() / 2.0, plot.left() - 6, font.height()),
-                     Qt::AlignRight | Qt::AlignVCenter, format_fixed(y, 2));
+                     Qt::AlignRight | Qt::AlignVCenter, tick.label);
   }
-  painter.drawText(QRectF(plot.left(), plot.bottom() + 4, plot.width(), font.height()), Qt::AlignLeft,
-                   QStringLiteral("0"));
-  painter.drawText(QRectF(plot.left(), plot.bottom() + 4, plot.width(), font.height()), Qt::AlignRight,
-                   format_compact(right));
+  const QRectF below(plot.left(), plot.bottom() + 4, plot.width(), font.height());
+  painter.drawText(below, Qt::AlignLeft, QStringLiteral("0"));
+  painter.drawText(below, Qt::AlignRight, format_compact(axis.right));
+  if (axis.cut)
+    painter.drawText(QRectF(plot.left(), plot.top() + 1, plot.width() - 2, font.height()), Qt::AlignRight,
+                     tr("first steps above"));
   painter.setClipRect(plot.adjusted(-1, -4, 2, 2));
   for (const Curve& curve : curves_) {
     QPen pen(t.run_color(curve.number), 1.7);
@@ -90,6 +115,19 @@ void MiniLoss::paintEvent(QPaintEvent*) {
       down = true;
     }
     painter.drawPath(path);
+  }
+  painter.setClipping(false);
+  const double side = metrics().scaled(9);
+  for (const Curve& curve : curves_) {
+    double last = -side;
+    for (const QPointF& gap : curve.gaps) {
+      const double x = plot.left() + plot.width() * gap.x() / axis.right;
+      if (x - last < side) continue;
+      last = x;
+      const double y =
+          std::isfinite(gap.y()) ? std::clamp(place(gap).y(), plot.top() + 6, plot.bottom() - 6) : plot.bottom() - 7;
+      paint_glyph(painter, Glyph::cross, QRectF(x - side / 2, y - side / 2, side, side), t[Token::bad]);
+    }
   }
 }
 

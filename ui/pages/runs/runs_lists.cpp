@@ -163,6 +163,7 @@ void RunsPage::put_away(bool trash) {
   }
   const QString what = trash ? (back ? tr("Bring back") : tr("Delete")) : (back ? tr("Bring back") : tr("Archive"));
   control_->edit(counted(what, rows), std::move(edits));
+  put_away_ = put_away_ || !back;
   if (!back) emit message(tr("%1. Undo brings it back.").arg(counted(trash ? tr("Deleted") : tr("Archived"), rows)));
 }
 

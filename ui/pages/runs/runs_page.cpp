@@ -9,6 +9,7 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "engine/config/config_io.h"
 #include "ui/models/state_look.h"
@@ -176,6 +177,7 @@ void RunsPage::build() {
     filter_tree_ = filter;
     ask_store();
   });
+  connect(filter_, &FilterField::broken, this, &RunsPage::keep_rows);
   connect(group_, &QComboBox::currentIndexChanged, this, [this] {
     model_->set_group_title(group_->currentData().toString().isEmpty() ? QString() : group_->currentText());
     ask_store();
@@ -212,7 +214,9 @@ void RunsPage::build() {
   });
   connect(panel_, &RunPanel::tags_wanted, this, [this] { edit_cell(QStringLiteral("tags")); });
   connect(empty_->button(), &QPushButton::clicked, this, [this] {
-    if (all_ > 0)
+    if (undo_offered_)
+      control_->undo_stack()->undo();
+    else if (all_ > 0 || !filter_tree_.matches_all())
       filter_->set_text({});
     else
       actions_.start->trigger();
@@ -264,6 +268,8 @@ void RunsPage::take(const RunListAnswerPtr& answer) {
   if (cover_) parts << cover_facts_;
   facts_->set_full_text(parts.join(QStringLiteral(", ")));
   filter_->set_count(model_->run_count(), all_);
+  if (model_->run_count() > 0 && answer->places) filter_with_rows_ = filter_tree_;
+  keep_rows();
   show_emptiness();
   if (first && all_ > 0 && !view_->currentIndex().isValid() && model_->rowCount() > 0)
     for (int row = 0; row < model_->rowCount(); ++row)
@@ -272,6 +278,14 @@ void RunsPage::take(const RunListAnswerPtr& answer) {
         break;
       }
   if (!answer->rows.empty() || answer->places) choice_timer_.start(choice_after_ms);
+}
+
+// Half of a filter on the way to a whole one may have matched no run: while what stands there is no filter, the table
+// holds what it held last.
+void RunsPage::keep_rows() {
+  if (filter_->problem().isEmpty() || model_->run_count() > 0 || !filter_with_rows_ || !source_->is_idle()) return;
+  filter_tree_ = *std::exchange(filter_with_rows_, std::nullopt);
+  ask_store();
 }
 
 void RunsPage::set_cover(QWidget* cover, const QString& facts) {
@@ -299,7 +313,7 @@ void RunsPage::close_cover() {
 void RunsPage::show_emptiness() {
   if (cover_) return;
   const bool none = all_ == 0 && model_->run_count() == 0,
-             unlike = all_ > 0 && model_->run_count() == 0 && source_->is_idle();
+             unlike = all_ > 0 && model_->run_count() == 0 && source_->is_idle() && filter_->problem().isEmpty();
   empty_->setVisible(none || unlike);
   // One button that is meant to be pressed, not two.
   new_run_->setVisible(!none && !unlike);
@@ -308,7 +322,13 @@ void RunsPage::show_emptiness() {
     emit dock_wanted_changed();
   }
   view_->setVisible(!none && !unlike);
-  if (none && filter_tree_.matches_all())
+  undo_offered_ = none && filter_tree_.matches_all() && put_away_ && control_->undo_stack()->canUndo();
+  if (undo_offered_)
+    empty_->set_texts(tr("All runs were put away."),
+                      tr("What was deleted or archived can be brought back: at once by Undo, later from the lists of "
+                         "the filters is:deleted and is:archived."),
+                      tr("Undo"));
+  else if (none && filter_tree_.matches_all())
     empty_->set_texts(
         tr("No run has been made here yet."),
         tr("A run trains one model by one config. Its curves, checkpoints and notes are kept in this workspace."),
@@ -371,6 +391,10 @@ void RunsPage::read_mini() {
             const double mean =
                 std::isfinite(b.min.value) ? (b.min.value + b.max.value) / 2 : std::numeric_limits<double>::quiet_NaN();
             curve.points.emplace_back(static_cast<double>(b.last.step), mean);
+            if (b.non_finite == 0) continue;
+            const QPointF before =
+                curve.points.size() > 1 && std::isnan(mean) ? curve.points[curve.points.size() - 2] : QPointF(0, mean);
+            curve.gaps.emplace_back(static_cast<double>(b.gap_step), before.y());
           }
         }
       },

@@ -63,6 +63,7 @@ class RunsPage : public Page {
   // Which runs have their curves on show, and which have not.
   void follow_shown(const QSet<std::int64_t>& shown, const QSet<std::int64_t>& hidden);
   QString facts_text() const { return facts_->full_text(); }
+  Notice* notice() const { return empty_; }
   // Undoable.
   void toggle_pinned(const std::vector<std::int64_t>& numbers);
   void toggle_baseline(std::int64_t number);
@@ -98,6 +99,7 @@ class RunsPage : public Page {
   void load_views();
   void keep_views();
   void show_emptiness();
+  void keep_rows();
 
   WorkspaceLink* link_;
   RunControl* control_;
@@ -124,6 +126,8 @@ class RunsPage : public Page {
   SavedViews views_;
   QSet<std::int64_t> shown_;
   RunFilter filter_tree_;
+  std::optional<RunFilter> filter_with_rows_;     // the last one that matched a run
+  bool put_away_ = false, undo_offered_ = false;  // runs, since the window opened
   QString sort_ = QStringLiteral("number");
   bool descending_ = true, applying_ = false, is_empty_ = false, views_loaded_ = false, mini_busy_ = false;
   QTimer keep_timer_, choice_timer_;

@@ -167,6 +167,11 @@ void RunsDelegate::paint_cell(QPainter& painter, const QStyleOptionViewItem& opt
 }
 
 RunsView::RunsView(RunTableModel* model, QWidget* parent) : QTreeView(parent), runs_(model) {
+  // A list that is empty for a moment takes the selection along, not the wish for it. Before the
+  // selection hears of it.
+  connect(model, &QAbstractItemModel::rowsAboutToBeRemoved, this, [this](const QModelIndex&, int first, int last) {
+    if (first == 0 && last == runs_->rowCount() - 1) remember();
+  });
   setModel(model);
   setItemDelegate(new RunsDelegate(model, this));
   setRootIsDecorated(false);
@@ -191,6 +196,9 @@ RunsView::RunsView(RunTableModel* model, QWidget* parent) : QTreeView(parent), r
   header()->setAccessibleName(tr("Columns"));
   connect(model, &QAbstractItemModel::modelAboutToBeReset, this, &RunsView::remember);
   connect(model, &QAbstractItemModel::modelReset, this, &RunsView::restore);
+  connect(model, &QAbstractItemModel::rowsInserted, this, [this](const QModelIndex&, int first, int last) {
+    if (first == 0 && last == runs_->rowCount() - 1) restore();
+  });
   for (const auto signal : {&QAbstractItemModel::rowsInserted, &QAbstractItemModel::rowsRemoved})
     connect(model, signal, this, [this] { QMetaObject::invokeMethod(this, [this] { look_at_rows(); }); });
   connect(model, &QAbstractItemModel::layoutChanged, this, [this] { look_at_rows(); });
@@ -239,6 +247,7 @@ void RunsView::select_numbers(const std::vector<std::int64_t>& numbers, std::int
 }
 
 void RunsView::remember() {
+  if (runs_->rowCount() == 0) return;
   kept_selection_ = selected_numbers();
   kept_current_ = current_number();
   kept_scroll_ = verticalScrollBar()->value();
