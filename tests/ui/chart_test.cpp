@@ -205,6 +205,21 @@ TEST_F(Chart, BadgeGoesToTheFirstNonFinite) {
   EXPECT_GE(chart()->data_window().high, 701);
 }
 
+TEST_F(Chart, TheLabelOfALineThatEndedInNaNSaysSo) {
+  std::vector<double> ys(100, 1.5);
+  show_curves({curve_of(series_of(ys))});
+  ASSERT_EQ(chart()->end_labels().size(), 1u);
+  EXPECT_EQ(chart()->end_labels()[0].text, format_fixed(1.5, 3));
+  ys.back() = nan_value;
+  show_curves({curve_of(series_of(ys)), curve_of(series_of({nan_value}), 1, QStringLiteral("val"))});
+  ASSERT_EQ(chart()->end_labels().size(), 2u);
+  for (const auto& label : chart()->end_labels()) {
+    EXPECT_TRUE(label.text.contains(QLatin1String("NaN"))) << label.text.toStdString();
+    EXPECT_EQ(label.color, theme()[Token::bad]);
+  }
+  EXPECT_EQ(chart()->end_labels()[0].y, 1.5) << "where its last number was";
+}
+
 TEST_F(Chart, LogAxisLeavesNonPositiveValuesOutAndSaysHowMany) {
   std::vector<double> ys;
   for (int i = 0; i < 500; ++i) ys.push_back(std::exp(-i * 0.02));
@@ -530,17 +545,46 @@ TEST_F(Chart, TableHasTheRawValues) {
   EXPECT_EQ(cell(2, 1), "NaN");
 }
 
-TEST(Labels, KeepTheirDistanceAndTheFocusedOne) {
-  const auto spread = spread_labels({100, 101, 102, 300}, {false, false, true, false}, 13, 0, 400);
-  for (std::size_t i = 1; i < 3; ++i) EXPECT_GE(spread[i] - spread[i - 1], 13);
-  EXPECT_EQ(spread[3], 300);
-  const auto crowded = spread_labels({10, 11, 12, 13}, {false, false, false, true}, 13, 0, 20);
-  EXPECT_FALSE(std::isnan(crowded[3]));
-  EXPECT_EQ(std::count_if(crowded.begin(), crowded.end(), [](double y) { return !std::isnan(y); }), 2);
-  for (const double y : crowded)
-    if (!std::isnan(y)) {
-      EXPECT_TRUE(y >= 0 && y <= 20);
-    }
+TEST_F(Chart, LabelsThatFindNoRoomAreCounted) {
+  panel.resize(700, 160);
+  const auto grey_right_of = [&](int runs) {
+    std::vector<Curve> curves;
+    for (int i = 0; i < runs; ++i) curves.push_back(curve_of(series_of({3, 2 + i * 0.01}), i));
+    show_curves(std::move(curves));
+    const QRectF plot = chart()->plot_rect();
+    const QRect right(QPoint(static_cast<int>(plot.right()) + 4, static_cast<int>(plot.top())),
+                      QPoint(chart()->viewport()->width() - 1, static_cast<int>(plot.bottom()) - 1));
+    return count_pixels(picture(), theme()[Token::text3], right, 30);
+  };
+  EXPECT_EQ(grey_right_of(2), 0);
+  EXPECT_GT(grey_right_of(20), 4);
+}
+
+TEST_F(Chart, BadgesAreShortenedNeverInTheirMiddle) {
+  std::vector<double> ys(1000, 1.5);
+  for (std::size_t i = 700; i < 735; ++i) ys[i] = nan_value;
+  QWidget page;
+  auto* small = new ChartPanel(chart()->setup(), &shared, &page);
+  small->resize(700, 300);
+  page.show();
+  small->chart()->set_curves({curve_of(series_of(ys))});
+  small->chart()->refresh_now();
+  QToolButton* badge = nullptr;
+  for (QToolButton* button : small->findChildren<QToolButton*>())
+    if (button->property("badge").toString() == QLatin1String("bad")) badge = button;
+  ASSERT_NE(badge, nullptr);
+  const QString full = badge->text();
+  EXPECT_TRUE(full.contains(QLatin1String("701")));
+  EXPECT_LT(small->minimumSizeHint().width(), 200) << "it holds no panel open";
+  QStringList seen;
+  for (int width = 700; width >= 160; width -= 10) {
+    small->resize(width, 300);
+    QCoreApplication::processEvents();
+    EXPECT_GE(badge->width(), badge->sizeHint().width()) << width << ' ' << badge->text().toStdString();
+    if (seen.isEmpty() || seen.last() != badge->text()) seen << badge->text();
+    EXPECT_TRUE(badge->text() == full || badge->toolTip().startsWith(full)) << badge->toolTip().toStdString();
+  }
+  EXPECT_TRUE(seen.contains(QString::fromUtf8("NaN ×35"))) << seen.join(QLatin1Char('|')).toStdString();
 }
 
 }  // namespace

@@ -248,6 +248,75 @@ TEST_F(MonitorTest, WhatIsShownIsKept) {
   EXPECT_EQ(other.charts()->grid()->layout(), layout);
 }
 
+TEST_F(MonitorTest, LogAxesOfAllGiveEachPanelItsOwnBack) {
+  put_heads();
+  open();
+  ASSERT_TRUE(rest());
+  QAction* all = window->actions_by_name()->action("chart.log_y");
+  const auto log_of = [&](const char* id) { return charts()->panel(QLatin1String(id))->chart()->log_y(); };
+  ASSERT_TRUE(log_of("gradient-norm") && !log_of("loss"));
+  all->trigger();
+  EXPECT_TRUE(log_of("gradient-norm") && log_of("loss"));
+  // What is changed by hand meanwhile is the panel's own.
+  charts()->panel(QStringLiteral("memory"))->set_log_y(true);
+  MonitorPage other(window->link());
+  other.restore(window->monitor()->state());
+  all->trigger();
+  EXPECT_FALSE(all->isChecked());
+  EXPECT_TRUE(log_of("gradient-norm") && log_of("memory"));
+  EXPECT_FALSE(log_of("loss"));
+  EXPECT_TRUE(other.charts()->log_y());
+  other.charts()->set_log_y(false);
+  EXPECT_TRUE(other.charts()->panel(QStringLiteral("gradient-norm"))->chart()->log_y());
+  EXPECT_FALSE(other.charts()->panel(QStringLiteral("loss"))->chart()->log_y());
+}
+
+TEST_F(MonitorTest, TheHeatMapHasItsScaleWithoutAThresholdToo) {
+  RunSummary run = put_heads();
+  run.config_json.replace(run.config_json.find("100.0"), 5, "0.0");
+  workspace->put_run(run);
+  open();
+  ASSERT_TRUE(rest());
+  HeatPanel* heat = charts()->heat();
+  ASSERT_TRUE(wait_until([&] { return heat->map()->cells().columns == layers && heat->step() == 300; }));
+  EXPECT_EQ(heat->map()->cells().limit, 0);
+  EXPECT_TRUE(heat->legend()->isVisible());
+  EXPECT_EQ(heat->legend()->end_text(), QStringLiteral("150"));
+}
+
+TEST_F(MonitorTest, TheCountOfTheListStandsWhole) {
+  for (int i = 0; i < 6; ++i) put(i, RunState::finished, 100);
+  open();
+  ASSERT_TRUE(rest());
+  const auto* count = window->monitor()->findChild<TextLabel*>(QStringLiteral("list-count"));
+  ASSERT_NE(count, nullptr);
+  EXPECT_EQ(count->text(), count->full_text());
+  EXPECT_GE(count->minimumWidth(), QFontMetrics(count->font()).horizontalAdvance(count->full_text()));
+}
+
+TEST_F(MonitorTest, WhatDivergedIsOfferedToBeChangedNotToGoOn) {
+  RunSummary run = put_heads();
+  run.state = RunState::failed;
+  run.cause = "the disk is full";
+  workspace->put_run(run);
+  open();
+  ASSERT_TRUE(rest());
+  QWidget* strip = window->monitor()->failure_strip();
+  ASSERT_TRUE(wait_until([&] { return strip->isVisible(); }));
+  QPushButton* resume = button_of(strip, QStringLiteral("Resume"));
+  QPushButton* clone = button_of(strip, QString::fromUtf8("Clone and edit…"));
+  ASSERT_TRUE(resume && clone);
+  EXPECT_TRUE(resume->isVisible() && !clone->isVisible());
+  run.cause = "the gradient was not finite in 5 steps in a row, the last of them step 300: train it anew";
+  workspace->put_run(run);
+  ASSERT_TRUE(wait_until([&] { return clone->isVisible(); }));
+  EXPECT_FALSE(resume->isVisible());
+  QTest::mouseClick(clone, Qt::LeftButton);
+  RunsPage* runs = window->findChild<RunsPage*>();
+  ASSERT_NE(runs, nullptr);
+  EXPECT_TRUE(wait_until([&] { return runs->launch_dialog() != nullptr; }));
+}
+
 TEST_F(MonitorTest, PicturesNameTheConfigOfWhatTheyShow) {
   const RunSummary run = put_heads();
   open();

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/ui/ui_test.h"
+#include "ui/plots/chart_paint.h"
 #include "ui/plots/decimate.h"
 #include "ui/plots/shared_view.h"
 #include "ui/plots/ticks.h"
@@ -361,6 +362,22 @@ TEST(Ticks, AreRoundAndWithinTheRange) {
   EXPECT_EQ(labels(linear_ticks({0, 3e-3}, 4, ValueFormat::scientific)), "0 1e-3 2e-3 3e-3");
   EXPECT_EQ(labels(log_ticks({-4, -1}, 6, ValueFormat::scientific)), "1e-4 1e-3 1e-2 1e-1");
   EXPECT_EQ(labels(log_ticks({std::log10(0.3), 1}, 4, ValueFormat::fixed2)), "0.3 1 3 10");
+  EXPECT_EQ(labels(linear_ticks({0, 2e19}, 2, ValueFormat::fixed3)), "0 1e19 2e19");
+  EXPECT_EQ(labels(linear_ticks({0, 4e-5}, 2, ValueFormat::fixed3)), "0 2e-5 4e-5");
+  EXPECT_EQ(labels(linear_ticks({1e7, 1.0002e7}, 2, ValueFormat::fixed2)), "1e7 1.0001e7 1.0002e7");
+  EXPECT_EQ(labels(log_ticks({std::log10(1.1), std::log10(5.9)}, 2, ValueFormat::fixed2)), "2 5");
+  for (double low = -5; low < 9; low += 0.37)
+    for (double span = 0.2; span < 6; span += 0.23)
+      EXPECT_GE(log_ticks({low, low + span}, 2, ValueFormat::fixed3).size(), 2u) << low << ' ' << span;
+}
+
+TEST(Ticks, NoValueIsWrittenAsNothingOrWithAllItsZeros) {
+  EXPECT_EQ(format_value(1e19, ValueFormat::fixed3), "1.0e19");
+  EXPECT_EQ(format_value(-2e8, ValueFormat::fixed2), "-2.0e8");
+  EXPECT_EQ(format_value(4e-5, ValueFormat::fixed3), "4.0e-5");
+  EXPECT_EQ(format_value(0, ValueFormat::fixed3), "0.000");
+  EXPECT_EQ(format_value(3.1494, ValueFormat::fixed3), "3.149");
+  EXPECT_EQ(format_value(0.0005, ValueFormat::fixed3), QLocale().toString(0.0005, 'f', 3));
 }
 
 TEST(Ticks, NiceRangeHoldsWhatItIsGiven) {
@@ -371,6 +388,22 @@ TEST(Ticks, NiceRangeHoldsWhatItIsGiven) {
     EXPECT_GE(range.high, high);
     EXPECT_GT(range.span(), 0);
   }
+}
+
+TEST(Labels, KeepTheirDistanceAndTheFocusedOne) {
+  const auto spread =
+      spread_labels({100, 101, 102, 300}, {false, false, true, false}, {"a", "b", "c", "d"}, 13, 0, 400);
+  for (std::size_t i = 1; i < 3; ++i) EXPECT_GE(spread[i] - spread[i - 1], 13);
+  EXPECT_EQ(spread[3], 300);
+  const auto crowded = spread_labels({10, 11, 12, 13}, {false, false, false, true}, {"a", "b", "c", "d"}, 13, 0, 20);
+  EXPECT_FALSE(std::isnan(crowded[3]));
+  EXPECT_EQ(std::count_if(crowded.begin(), crowded.end(), [](double y) { return !std::isnan(y); }), 2);
+  for (const double y : crowded)
+    if (!std::isnan(y)) {
+      EXPECT_TRUE(y >= 0 && y <= 20);
+    }
+  const auto equal = spread_labels({10, 11, 12}, {false, false, false}, {"2.0", "2.0", "3.0"}, 13, 0, 20);
+  EXPECT_TRUE(std::isnan(equal[1]) && !std::isnan(equal[2])) << "what says the same goes first";
 }
 
 TEST(SharedView, GoesBackAndForward) {

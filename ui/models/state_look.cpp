@@ -2,6 +2,7 @@
 
 #include <QCoreApplication>
 #include <algorithm>
+#include <cmath>
 
 #include "ui/theme/numbers.h"
 
@@ -46,6 +47,12 @@ QString cause_of(const RunInfo& run, double now) {
   if (s.state == RunState::lost && s.last_beat > 0) return tr("last beat %1").arg(format_clock(s.last_beat));
   if (s.state == RunState::stopping) return tr("finishing the step and saving");
   return {};
+}
+
+bool has_diverged(const RunInfo& run) {
+  const RunSummary& s = run.summary;
+  if (s.state != RunState::failed) return false;
+  return (s.last_loss && !std::isfinite(*s.last_loss)) || s.cause.find("not finite") != std::string::npos;
 }
 
 EventLook look_of(RunEvent::Kind kind) {

@@ -22,6 +22,8 @@ StateLook look_of(RunState state, bool stalled);
 inline StateLook look_of(const RunInfo& run) { return look_of(run.summary.state, run.summary.stalled); }
 // The cause in a few words: what the store says, or what follows from the state ("no beat 4 min").
 QString cause_of(const RunInfo& run, double now);
+// It failed because its numbers were numbers no more.
+bool has_diverged(const RunInfo& run);
 
 struct EventLook {
   Glyph glyph;

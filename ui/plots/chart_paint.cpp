@@ -2,6 +2,7 @@
 
 #include <QFontMetricsF>
 #include <QPainter>
+#include <QSet>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -153,18 +154,29 @@ void MarksItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidge
 
   std::vector<double> wanted;
   std::vector<bool> focused;
+  QStringList texts;
   for (const auto& label : f.end_labels) {
     wanted.push_back(std::clamp(f.py(label.y), f.plot.top(), f.plot.bottom()));
     focused.push_back(label.focused);
+    texts << label.text;
   }
   const std::vector<double> places =
-      spread_labels(wanted, focused, std::max(13.0, m.height()), f.plot.top(), f.plot.bottom());
+      spread_labels(wanted, focused, texts, std::max(13.0, m.height()), f.plot.top(), f.plot.bottom());
+  // How many found no room stands behind the lowest.
+  const auto dropped = std::count_if(places.begin(), places.end(), [](double y) { return std::isnan(y); });
+  const double lowest =
+      std::accumulate(places.begin(), places.end(), -1e9, [](double most, double y) { return y > most ? y : most; });
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (std::isnan(places[i])) continue;
     const QRectF box(f.plot.right() + 6, places[i] - m.height() / 2, f.bounds.right() - f.plot.right() - 6, m.height());
+    const QString more = dropped > 0 && places[i] == lowest ? QStringLiteral("+%1").arg(dropped) : QString();
+    const double more_width = more.isEmpty() ? 0 : m.horizontalAdvance(more) + 6;
+    const QString words = m.elidedText(f.end_labels[i].text, Qt::ElideMiddle, box.width() - more_width);
     painter->setPen(f.end_labels[i].color);
-    painter->drawText(box, Qt::AlignLeft | Qt::AlignVCenter,
-                      m.elidedText(f.end_labels[i].text, Qt::ElideMiddle, box.width()));
+    painter->drawText(box, Qt::AlignLeft | Qt::AlignVCenter, words);
+    if (more.isEmpty()) continue;
+    painter->setPen(t[Token::text3]);
+    painter->drawText(box.adjusted(m.horizontalAdvance(words) + 6, 0, 0, 0), Qt::AlignLeft | Qt::AlignVCenter, more);
   }
 
   if (f.empty && !f.empty_text.isEmpty()) {
@@ -228,14 +240,24 @@ void CrosshairItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QW
   painter->drawText(chip, Qt::AlignCenter, chip_);
 }
 
-std::vector<double> spread_labels(const std::vector<double>& wanted, const std::vector<bool>& focused, double gap,
-                                  double top, double bottom) {
+std::vector<double> spread_labels(const std::vector<double>& wanted, const std::vector<bool>& focused,
+                                  const QStringList& texts, double gap, double top, double bottom) {
   std::vector<double> places(wanted.size(), std::numeric_limits<double>::quiet_NaN());
   const auto room = static_cast<std::size_t>(std::max(0.0, std::floor((bottom - top) / gap))) + 1;
   std::vector<std::size_t> order(wanted.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return focused[a] && !focused[b]; });
-  if (order.size() > room) order.resize(room);
+  if (order.size() > room) {
+    QSet<QString> said;
+    std::vector<bool> repeats(wanted.size());
+    for (const std::size_t i : order) {
+      const QString& words = texts[static_cast<qsizetype>(i)];
+      repeats[i] = said.contains(words);
+      said.insert(words);
+    }
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !repeats[i]; });
+    order.resize(room);
+  }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
   double next = top;
   for (const std::size_t i : order) {

@@ -6,7 +6,7 @@
 #include <QGraphicsObject>
 #include <QPointF>
 #include <QRectF>
-#include <QString>
+#include <QStringList>
 #include <optional>
 #include <vector>
 
@@ -96,8 +96,9 @@ class CrosshairItem : public ChartItem {
 };
 
 // Moves labels apart so that neighbours keep `gap` pixels, within [top, bottom]; those that find no room are dropped,
-// unfocused first. Returns the pixel of each kept label's middle, in the order given; NaN where dropped.
-std::vector<double> spread_labels(const std::vector<double>& wanted, const std::vector<bool>& focused, double gap,
-                                  double top, double bottom);
+// first those that say the same as another, then unfocused ones. Returns the pixel of each kept label's middle, in the
+// order given; NaN where dropped.
+std::vector<double> spread_labels(const std::vector<double>& wanted, const std::vector<bool>& focused,
+                                  const QStringList& texts, double gap, double top, double bottom);
 
 }  // namespace stacklab::ui

@@ -10,7 +10,7 @@
 namespace stacklab::ui {
 
 ChartPanel::ChartPanel(ChartSetup setup, SharedView* shared, QWidget* parent)
-    : PanelFrame(setup.id, setup.title, parent) {
+    : PanelFrame(setup.id, setup.title, parent), own_log_y_(setup.log_y) {
   non_finite_ = make_badge("bad", QStringLiteral("dialog-error"));
   hidden_ = make_badge("warn", QStringLiteral("dialog-warning"));
   robust_ = make_badge("info", {});
@@ -31,9 +31,17 @@ ChartPanel::ChartPanel(ChartSetup setup, SharedView* shared, QWidget* parent)
 }
 
 void ChartPanel::set_log_y(bool log) {
-  if (log == chart_->log_y()) return;
-  chart_->set_log_y(log);
-  update_unit();
+  own_log_y_ = log;
+  apply_log_y(log);
+}
+
+void ChartPanel::override_log_y(bool all) { apply_log_y(all || own_log_y_); }
+
+void ChartPanel::apply_log_y(bool log) {
+  if (log != chart_->log_y()) {
+    chart_->set_log_y(log);
+    update_unit();
+  }
   emit log_y_changed(log);
 }
 
@@ -44,23 +52,24 @@ void ChartPanel::update_unit() {
 void ChartPanel::update_badges() {
   const ChartFacts& facts = chart_->facts();
   const QString step = format_count(std::llround(facts.first_non_finite_step));
-  const bool narrow = width() < metrics().scaled(480);
-  const QString who = narrow ? tr("NaN: go to %1").arg(step)
-                      : facts.curves_with_non_finite == 1
-                          ? tr("1 run has NaN: go to step %1").arg(step)
-                          : tr("%1 curves have NaN: go to step %2").arg(facts.curves_with_non_finite).arg(step);
-  set_badge(non_finite_, facts.first_non_finite.has_value(), who,
+  const QString many = format_count(static_cast<std::int64_t>(facts.non_finite));
+  set_badge(non_finite_, facts.first_non_finite.has_value(),
+            {facts.curves_with_non_finite == 1
+                 ? tr("1 run has NaN: go to step %1").arg(step)
+                 : tr("%1 curves have NaN: go to step %2").arg(facts.curves_with_non_finite).arg(step),
+             tr("NaN: go to %1").arg(step), facts.non_finite > 0 ? tr("NaN ×%1").arg(many) : tr("NaN")},
             tr("%1: first value of %2 that is NaN or infinite. %3 in view.")
-                .arg(chart_->setup().title, facts.first_non_finite_curve,
-                     format_count(static_cast<std::int64_t>(facts.non_finite))));
+                .arg(chart_->setup().title, facts.first_non_finite_curve, many));
+  const QString hidden = format_count(static_cast<std::int64_t>(facts.hidden));
   set_badge(hidden_, facts.hidden > 0,
-            (facts.summed ? tr("%1 or more non-positive hidden") : tr("%1 non-positive hidden"))
-                .arg(format_count(static_cast<std::int64_t>(facts.hidden))),
+            {(facts.summed ? tr("%1 or more non-positive hidden") : tr("%1 non-positive hidden")).arg(hidden),
+             tr("%1 hidden").arg(hidden)},
             tr("A log axis cannot show values of 0 and below. Click for a linear axis."));
-  set_badge(robust_, facts.robust_cuts, tr("robust range"),
+  set_badge(robust_, facts.robust_cuts, {tr("robust range"), tr("robust")},
             tr("The axis holds the middle 98 % of the values. Click to show all."));
   const View& view = chart_->shared()->view();
-  set_badge(zoomed_, view.y.contains(chart_->setup().id), tr("y zoomed"), tr("Click to show everything."));
+  set_badge(zoomed_, view.y.contains(chart_->setup().id), {tr("y zoomed"), tr("zoomed")},
+            tr("Click to show everything."));
   setToolTip({});
   unit()->setToolTip(tr("%1 raw points, %2 drawn")
                          .arg(format_count(static_cast<std::int64_t>(facts.raw)),
@@ -91,11 +100,6 @@ void ChartPanel::save_values(const QString& path) {
     whole_values_(extract(*chart_), save);
   else
     save(extract(*chart_));
-}
-
-void ChartPanel::resizeEvent(QResizeEvent* event) {
-  PanelFrame::resizeEvent(event);
-  update_badges();
 }
 
 }  // namespace stacklab::ui

@@ -18,7 +18,9 @@ class ChartPanel : public PanelFrame {
   ChartPanel(ChartSetup setup, SharedView* shared, QWidget* parent = nullptr);
 
   CurveChart* chart() const { return chart_; }
-  void set_log_y(bool log);
+  void set_log_y(bool log);       // its own axis
+  void override_log_y(bool all);  // logarithmic whatever its own is; false gives its own back
+  bool own_log_y() const { return own_log_y_; }
   void set_whole_values(WholeValues whole) { whole_values_ = std::move(whole); }
   void save_values(const QString& path);  // CSV of the visible range, written on another thread
 
@@ -27,17 +29,18 @@ class ChartPanel : public PanelFrame {
 
  protected:
   void fill_menu(QMenu* menu) override;
-  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void update_badges();
   void update_unit();
+  void apply_log_y(bool log);
 
   QToolButton* non_finite_;
   QToolButton* hidden_;
   QToolButton* robust_;
   QToolButton* zoomed_;
   CurveChart* chart_;
+  bool own_log_y_;
   WholeValues whole_values_;  // empty: what the chart has is all there is
 };
 

@@ -325,8 +325,11 @@ void CurveChart::lay_out() {
     if (raw.empty()) continue;
     std::size_t last = raw.size() - 1;
     while (last > 0 && raw.size() - last < 1000 && !std::isfinite(raw[last])) --last;
-    if (!std::isfinite(raw[last]) || (setup_.log_y && shown[last] <= 0)) continue;
-    QString text = format_value(raw[last], setup_.format);
+    // A run that ended in NaN says so, where its last number was.
+    const bool ended_bad = !std::isfinite(raw[raw.size() - 1]);
+    const bool placed = std::isfinite(raw[last]) && (!setup_.log_y || shown[last] > 0);
+    if (!placed && !ended_bad) continue;
+    QString text = format_value(raw[raw.size() - 1], setup_.format);
     if (groups > 1) {
       if (live->curve.points) continue;
       // Where there is no room for names, the ink says whose value it is.
@@ -334,9 +337,11 @@ void CurveChart::lay_out() {
     } else if (lives_.size() > 1) {
       text += QLatin1Char(' ') + live->curve.name;
     }
-    frame_.end_labels.push_back({to_axis(shown[last], setup_.log_y), text,
-                                 live->curve.muted ? theme()[Token::text3] : theme().run_ink(live->curve.number),
-                                 live->curve.focused});
+    const QColor ink = ended_bad           ? theme()[Token::bad]
+                       : live->curve.muted ? theme()[Token::text3]
+                                           : theme().run_ink(live->curve.number);
+    frame_.end_labels.push_back(
+        {placed ? to_axis(shown[last], setup_.log_y) : frame_.y.low, text, ink, live->curve.focused});
     right = std::max(right, m.horizontalAdvance(text));
   }
   const double most_right = size.width() * (size.width() < 320 ? 0.42 : 0.3);

@@ -101,6 +101,7 @@ class CurveChart : public QChartView {
   AxisRange x_range() const { return frame_.x; }  // in the axis' unit
   AxisRange y_range() const { return frame_.y; }
   QRectF plot_rect() const { return frame_.plot; }
+  const std::vector<ChartFrame::Label>& end_labels() const { return frame_.end_labels; }
   bool refresh_pending() const { return dirty_ || timer_.pending(); }
   int refreshes() const { return refreshes_; }
   void refresh_now();

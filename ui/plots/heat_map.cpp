@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 
+#include "ui/plots/ticks.h"
 #include "ui/theme/look.h"
 #include "ui/theme/numbers.h"
 
@@ -20,14 +21,14 @@ constexpr double legend_bar = 120;
 
 QColor between(QColor a, QColor b, double part) { return mix(b, a, std::clamp(part, 0.0, 1.0)); }
 
-double largest(const HeatCells& cells) {
+}  // namespace
+
+double HeatCells::largest() const {
   double most = 0;
-  for (const double v : cells.values)
+  for (const double v : values)
     if (std::isfinite(v)) most = std::max(most, v);
   return most > 0 ? most : 1;
 }
-
-}  // namespace
 
 int HeatCells::over() const {
   if (limit <= 0) return 0;
@@ -119,7 +120,7 @@ void HeatMap::paintEvent(QPaintEvent*) {
     return;
   }
   const QRectF p = plot();
-  const double reference = cells_.limit > 0 ? cells_.limit : largest(cells_) * 1.0001;
+  const double reference = cells_.limit > 0 ? cells_.limit : cells_.largest() * 1.0001;
   for (int row = 0; row < cells_.rows; ++row)
     for (int column = 0; column < cells_.columns; ++column) {
       const double value = cells_.at(row, column);
@@ -220,20 +221,25 @@ HeatLegend::HeatLegend(QWidget* parent) : QWidget(parent) {
   connect(&look(), &Look::changed, this, &QWidget::updateGeometry);
 }
 
-void HeatLegend::set_limit(double limit, const QString& word) {
+void HeatLegend::set_scale(double limit, double most, const QString& word) {
   limit_ = limit;
+  most_ = limit > 0 ? 1.5 * limit : most;
   word_ = word;
-  setVisible(limit > 0);
-  setAccessibleName(text());
+  setVisible(most_ > 0);
+  setAccessibleName(limit_ > 0 ? text() : tr("0 to %1").arg(end_text()));
   updateGeometry();
   update();
 }
 
-QString HeatLegend::text() const { return tr("%1 at %2").arg(word_, format_fixed(limit_, 0)); }
+QString HeatLegend::text() const { return limit_ > 0 ? tr("%1 at %2").arg(word_, format_fixed(limit_, 0)) : QString(); }
+
+QString HeatLegend::end_text() const {
+  return most_ >= 10 && most_ < 1e5 ? format_fixed(most_, 0) : format_value(most_, ValueFormat::fixed2);
+}
 
 QSize HeatLegend::sizeHint() const {
   const QFontMetricsF m(look().font(TextRole::small));
-  return QSizeF(legend_bar + m.horizontalAdvance(text()) + m.horizontalAdvance(format_fixed(limit_ * 1.5, 0)) + 50,
+  return QSizeF(legend_bar + m.horizontalAdvance(text()) + m.horizontalAdvance(end_text()) + (limit_ > 0 ? 50 : 24),
                 m.height())
       .toSize();
 }
@@ -241,8 +247,8 @@ QSize HeatLegend::sizeHint() const {
 void HeatLegend::paintEvent(QPaintEvent*) {
   const QFont font = look().font(TextRole::small);
   const QFontMetricsF m(font);
-  const QString most = format_fixed(limit_ * 1.5, 0);
-  const double texts = m.horizontalAdvance(text()) + m.horizontalAdvance(most) + 50;
+  const QString most = end_text();
+  const double texts = m.horizontalAdvance(text()) + m.horizontalAdvance(most) + (limit_ > 0 ? 50 : 24);
   const double bar = std::min<double>(legend_bar, width() - texts);
   if (bar < 30) return;
   QPainter painter(this);
@@ -252,10 +258,11 @@ void HeatLegend::paintEvent(QPaintEvent*) {
   painter.drawText(QRectF(0, 0, x, height()), Qt::AlignLeft | Qt::AlignVCenter, QStringLiteral("0"));
   const double top = height() / 2.0 - 5;
   for (int i = 0; i < static_cast<int>(bar); ++i)
-    painter.fillRect(QRectF(x + i, top, 1, 10), heat_color(1.5 * i / bar, theme().is_dark()));
-  painter.fillRect(QRectF(std::round(x + bar / 1.5) - 1, top - 2, 2, 14), theme()[Token::text]);
+    painter.fillRect(QRectF(x + i, top, 1, 10), heat_color((limit_ > 0 ? 1.5 : 0.9999) * i / bar, theme().is_dark()));
+  if (limit_ > 0) painter.fillRect(QRectF(std::round(x + bar / 1.5) - 1, top - 2, 2, 14), theme()[Token::text]);
   x += bar + 6;
   painter.drawText(QRectF(x, 0, width() - x, height()), Qt::AlignLeft | Qt::AlignVCenter, most);
+  if (limit_ <= 0) return;
   x += m.horizontalAdvance(most) + 10;
   painter.fillRect(QRectF(x, top - 2, 2, 14), theme()[Token::text]);
   painter.drawText(QRectF(x + 6, 0, width() - x, height()), Qt::AlignLeft | Qt::AlignVCenter, text());

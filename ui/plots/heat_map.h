@@ -16,7 +16,8 @@ struct HeatCells {
   double at(int row, int column) const {
     return values[static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column)];
   }
-  int over() const;  // cells at or over the limit, or not finite though known
+  double largest() const;  // of the finite ones; 1: none is over 0
+  int over() const;        // cells at or over the limit, or not finite though known
 };
 
 // The colour of a value, 0 to 1.5 times the limit.
@@ -61,7 +62,9 @@ class HeatMap : public QWidget {
 class HeatLegend : public QWidget {
  public:
   explicit HeatLegend(QWidget* parent = nullptr);
-  void set_limit(double limit, const QString& word);  // "clip"
+  // limit 0: none, the colours end at most. word: of the limit, "clip".
+  void set_scale(double limit, double most, const QString& word);
+  QString end_text() const;  // the largest number of the scale
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override { return {0, 0}; }
 
@@ -70,7 +73,7 @@ class HeatLegend : public QWidget {
 
  private:
   QString text() const;
-  double limit_ = 0;
+  double limit_ = 0, most_ = 0;
   QString word_;
 };
 

@@ -4,6 +4,7 @@
 #include <QHBoxLayout>
 #include <QMenu>
 #include <QPainter>
+#include <algorithm>
 
 #include "ui/plots/export.h"
 #include "ui/theme/icons.h"
@@ -60,20 +61,69 @@ QToolButton* PanelFrame::make_badge(const char* kind, const QString& icon_name) 
   badge->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   scale_icon(badge, 12);
   // The size is computed from this font, the style sheet's size notwithstanding.
-  const auto restyle = [badge] { badge->setFont(look().font(TextRole::small)); };
+  const auto restyle = [this, badge] {
+    badge->setFont(look().font(TextRole::small));
+    fit_badges();
+  };
   restyle();
   connect(&look(), &Look::changed, badge, restyle);
   if (!icon_name.isEmpty()) badge->setIcon(icon(icon_name, qstrcmp(kind, "bad") == 0 ? Token::bad : Token::warn));
   badge->hide();
   header_->insertWidget(header_->count() - 2, badge);
+  badges_.push_back({badge, {}, {}});
   return badge;
 }
 
-void PanelFrame::set_badge(QToolButton* badge, bool shown, const QString& text, const QString& tip) {
+void PanelFrame::set_badge(QToolButton* badge, bool shown, const QStringList& forms, const QString& tip) {
   badge->setVisible(shown);
-  badge->setText(text);
-  badge->setToolTip(tip);
-  badge->setAccessibleName(text.isEmpty() ? tip : text);
+  badge->setAccessibleName(forms.value(0).isEmpty() ? tip : forms[0]);
+  for (Badge& known : badges_)
+    if (known.button == badge) {
+      known.forms = forms;
+      known.tip = tip;
+    }
+  fit_badges();
+}
+
+QSize PanelFrame::minimumSizeHint() const {
+  // What the header says grows shorter with the panel; it does not hold it open.
+  int wide = menu_button_->sizeHint().width() + 60;
+  for (int i = 1; i < column_->count(); ++i) wide = std::max(wide, column_->itemAt(i)->minimumSize().width());
+  return {wide + 2, QFrame::minimumSizeHint().height()};
+}
+
+void PanelFrame::fit_badges() {
+  std::vector<Badge*> shown;
+  qsizetype most_forms = 0;
+  for (Badge& badge : badges_)
+    if (!badge.button->isHidden() && !badge.forms.isEmpty()) {
+      shown.push_back(&badge);
+      most_forms = std::max(most_forms, badge.forms.size());
+    }
+  if (shown.empty()) return;
+  const QMargins margins = header_->contentsMargins();
+  const int room = width() - margins.left() - margins.right() - title_->minimumWidth() -
+                   menu_button_->sizeHint().width() - header_->spacing() * (3 + static_cast<int>(shown.size()));
+  const auto say = [](const Badge& badge, const QString& text) {
+    badge.button->setText(text);
+    badge.button->setToolTip(text == badge.forms[0] ? badge.tip : badge.forms[0] + QLatin1Char('\n') + badge.tip);
+  };
+  int wanted = 0;
+  for (qsizetype form = 0; form < most_forms; ++form) {
+    wanted = 0;
+    for (const Badge* badge : shown) {
+      say(*badge, badge->forms[std::min(form, badge->forms.size() - 1)]);
+      wanted += badge->button->sizeHint().width();
+    }
+    if (wanted <= room) return;
+  }
+  // Not even the short ones: the ends go, the beginnings stay.
+  const int less = (wanted - room + static_cast<int>(shown.size()) - 1) / static_cast<int>(shown.size());
+  for (const Badge* badge : shown) {
+    const QFontMetrics m(badge->button->font());
+    const QString text = badge->button->text();
+    say(*badge, m.elidedText(text, Qt::ElideRight, std::max(0, m.horizontalAdvance(text) - less)));
+  }
 }
 
 void PanelFrame::open_menu(const QPoint& global) {
@@ -109,6 +159,7 @@ void PanelFrame::fit_title() {
   const QFontMetrics m(look().font(TextRole::body, true));
   const int room = width() - menu_button_->sizeHint().width() - 40;
   title_->setMinimumWidth(std::max(0, std::min(m.horizontalAdvance(title()) + 2, room)));
+  fit_badges();
 }
 
 void PanelFrame::resizeEvent(QResizeEvent* event) {

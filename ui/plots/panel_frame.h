@@ -3,6 +3,7 @@
 
 #include <QFrame>
 #include <functional>
+#include <vector>
 
 #include "ui/theme/widgets.h"
 
@@ -19,6 +20,7 @@ class PanelFrame : public QFrame {
 
   const QString& id() const { return id_; }
   QString title() const { return title_->full_text(); }
+  QSize minimumSizeHint() const override;
   QToolButton* menu_button() const { return menu_button_; }
   // Said under exported pictures: what was drawn.
   void set_caption(const QString& caption) { caption_ = caption; }
@@ -35,7 +37,8 @@ class PanelFrame : public QFrame {
  protected:
   void set_content(QWidget* content);                                   // takes it; its focus rings the panel
   QToolButton* make_badge(const char* kind, const QString& icon_name);  // in the header, hidden
-  static void set_badge(QToolButton* badge, bool shown, const QString& text, const QString& tip);
+  // forms: the same said in full, then shorter; the first that there is room for is shown.
+  void set_badge(QToolButton* badge, bool shown, const QStringList& forms, const QString& tip);
   QHBoxLayout* header() const { return header_; }
   QVBoxLayout* column() const { return column_; }
   TextLabel* unit() const { return unit_; }
@@ -48,7 +51,14 @@ class PanelFrame : public QFrame {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  struct Badge {
+    QToolButton* button;
+    QStringList forms;
+    QString tip;
+  };
   void fit_title();
+  void fit_badges();
+  std::vector<Badge> badges_;
   QString id_, caption_;
   QHBoxLayout* header_;
   QVBoxLayout* column_;

@@ -18,6 +18,9 @@ double nice_step(double span, int most) {
   return 10 * power;
 }
 
+// From here on, and below, a number with all its zeros cannot be read.
+constexpr double huge = 1e7, tiny = 1e-3;
+
 int decimals_of(double step) { return std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9))); }
 
 QString scientific_label(double value, double step) {
@@ -25,7 +28,8 @@ QString scientific_label(double value, double step) {
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
   const double mantissa = value / std::pow(10, exponent);
   const bool whole = std::abs(mantissa - std::round(mantissa)) < 1e-6;
-  return QLocale().toString(mantissa, 'f', whole ? 0 : 1) + QLatin1Char('e') + QString::number(exponent);
+  const int decimals = whole ? 0 : std::clamp(decimals_of(step / std::pow(10, exponent)), 1, 6);
+  return QLocale().toString(mantissa, 'f', decimals) + QLatin1Char('e') + QString::number(exponent);
 }
 
 QString suffixed(double value, double step, bool bytes = false) {
@@ -40,6 +44,9 @@ QString suffixed(double value, double step, bool bytes = false) {
 
 QString tick_label(double value, double step, double largest, ValueFormat format) {
   if (std::abs(value) < step * 1e-6) value = 0;
+  const bool wide = format == ValueFormat::fixed3 || format == ValueFormat::fixed2;
+  if ((wide && (largest >= huge || largest < tiny)) || (format == ValueFormat::compact && largest >= 1e13))
+    return scientific_label(value, step);
   switch (format) {
     case ValueFormat::scientific:
       return scientific_label(value, step);
@@ -56,7 +63,7 @@ QString tick_label(double value, double step, double largest, ValueFormat format
 
 QString log_label(double value, ValueFormat format) {
   if (format == ValueFormat::percent || format == ValueFormat::bytes) return tick_label(value, value, value, format);
-  if (format == ValueFormat::scientific || value < 1e-3 || value >= 1e7) return scientific_label(value, value);
+  if (format == ValueFormat::scientific || value < tiny || value >= huge) return scientific_label(value, value);
   if (format == ValueFormat::compact && value >= 10000) return suffixed(value, value);
   return QLocale().toString(value, 'f', decimals_of(std::pow(10, std::floor(std::log10(value) + 1e-9))));
 }
@@ -79,11 +86,16 @@ QString format_difference(double value, ValueFormat format) {
 }
 
 QString format_value(double value, ValueFormat format) {
+  const auto fixed = [value](int decimals) {
+    const double size = std::abs(value);
+    const bool to_nothing = size > 0 && size < 0.5 * std::pow(10, -decimals);
+    return size >= huge || to_nothing ? format_rate(value) : format_fixed(value, decimals);
+  };
   switch (format) {
     case ValueFormat::fixed3:
-      return format_fixed(value, 3);
+      return fixed(3);
     case ValueFormat::fixed2:
-      return format_fixed(value, 2);
+      return fixed(2);
     case ValueFormat::scientific:
       return format_rate(value);
     case ValueFormat::compact:
@@ -110,14 +122,18 @@ std::vector<Tick> log_ticks(AxisRange range, int most, ValueFormat format) {
   if (!(range.span() > 0) || most < 1) return ticks;
   const int first = static_cast<int>(std::floor(range.low)), last = static_cast<int>(std::ceil(range.high));
   const std::vector<std::vector<double>> choices = {{1, 2, 5}, {1, 3}, {1}};
-  std::vector<double> best;
-  for (const auto& mantissas : choices) {
+  const auto positions_of = [&](const std::vector<double>& mantissas) {
     std::vector<double> positions;
     for (int decade = first; decade <= last; ++decade)
       for (const double m : mantissas) {
         const double position = decade + std::log10(m);
         if (position >= range.low - 1e-9 && position <= range.high + 1e-9) positions.push_back(position);
       }
+    return positions;
+  };
+  std::vector<double> best;
+  for (const auto& mantissas : choices) {
+    const std::vector<double> positions = positions_of(mantissas);
     if (static_cast<int>(positions.size()) <= most || mantissas.size() == 1) {
       best = positions;
       break;
@@ -126,10 +142,21 @@ std::vector<Tick> log_ticks(AxisRange range, int most, ValueFormat format) {
   if (best.size() < 3) {
     // Less than about a decade: even steps of the value itself.
     const AxisRange values{std::pow(10, range.low), std::pow(10, range.high)};
-    const double step = nice_step(values.span(), most);
-    for (const double value : multiples(values, step))
-      if (value > 0) ticks.push_back({std::log10(value), tick_label(value, step, values.high, format)});
-    return ticks;
+    const auto take_steps = [&](int count) {
+      ticks.clear();
+      const double step = nice_step(values.span(), count);
+      for (const double value : multiples(values, step))
+        if (value > 0) ticks.push_back({std::log10(value), tick_label(value, step, values.high, format)});
+    };
+    take_steps(most);
+    if (ticks.size() >= 2) return ticks;
+    // One number alone gives no scale.
+    if (best.size() < 2) best = positions_of(choices.front());
+    if (best.size() < 2) {
+      for (int finer = 2 * most; ticks.size() < 2 && finer <= 16 * most; finer *= 2) take_steps(finer);
+      return ticks;
+    }
+    ticks.clear();
   }
   const auto stride = static_cast<std::size_t>(std::max(1, static_cast<int>(best.size() + most - 1) / most));
   for (std::size_t i = 0; i < best.size(); i += stride)

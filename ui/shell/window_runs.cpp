@@ -44,6 +44,12 @@ void MainWindow::connect_runs() {
   });
   connect(monitor_, &MonitorPage::pin_wanted, runs_page_,
           [this](qint64 number) { runs_page_->toggle_pinned({number}); });
+  connect(monitor_, &MonitorPage::clone_wanted, this, [this, list](const RunId& id) {
+    const RunInfo* run = list->find(id);
+    if (!run) return;
+    show_page(runs_page_->objectName());
+    runs_page_->clone(run->summary);
+  });
   connect(monitor_, &MonitorPage::baseline_wanted, runs_page_, &RunsPage::toggle_baseline);
 }
 

@@ -31,7 +31,7 @@ HeatPanel::HeatPanel(QWidget* parent) : PanelFrame(QStringLiteral("max-logit"), 
   at_ = new TextLabel(TextRole::small, Token::text2, false, this);
   at_->set_numbers(true);
   follow_ = new QToolButton(this);
-  follow_->setText(tr("follow cursor"));
+  follow_->setText(tr("Follow cursor"));
   follow_->setCheckable(true);
   follow_->setChecked(true);
   follow_->setProperty("toggle", true);
@@ -82,7 +82,6 @@ QDialog* HeatPanel::show_as_table() {
 
 void HeatPanel::set_heads(HeadSeries heads) {
   heads_ = std::move(heads);
-  legend_->set_limit(heads_.limit, tr("clip"));
   refresh();
 }
 
@@ -139,8 +138,9 @@ void HeatPanel::show_step() {
                                                : tr("%1, step %2").arg(heads_.run, step));
   at_->set_full_text(tr("step %1").arg(step));
   const int over = cells.over();
-  set_badge(over_, over > 0, over == 1 ? tr("1 head over") : tr("%1 heads over").arg(over),
+  set_badge(over_, over > 0, {over == 1 ? tr("1 head over") : tr("%1 heads over").arg(over), tr("%1 over").arg(over)},
             tr("Heads whose largest logit reached the threshold of %1").arg(format_fixed(heads_.limit, 0)));
+  legend_->set_scale(heads_.limit, cells.values.empty() ? 0 : cells.largest(), tr("clip"));
   map_->set_cells(std::move(cells));
 }
 

@@ -34,6 +34,7 @@ class HeatPanel : public PanelFrame {
 
   HeatMap* map() const { return map_; }
   QSlider* slider() const { return slider_; }
+  HeatLegend* legend() const { return legend_; }
   void set_heads(HeadSeries heads);
   void refresh();                                    // their values have grown
   void set_cursor_step(std::optional<double> step);  // of the crosshair

@@ -344,12 +344,9 @@ void MonitorCharts::go_to_step(double step) {
   panels_.front()->chart()->go_to(axis_.x_of_step(step));
 }
 
-void MonitorCharts::set_log_y(bool log) {
-  for (ChartPanel* panel : panels_) panel->set_log_y(log);
-}
-
-bool MonitorCharts::log_y() const {
-  return std::all_of(panels_.begin(), panels_.end(), [](const ChartPanel* p) { return p->chart()->log_y(); });
+void MonitorCharts::set_log_y(bool all) {
+  all_log_y_ = all;
+  for (ChartPanel* panel : panels_) panel->override_log_y(all);
 }
 
 void MonitorCharts::set_events(const std::vector<RunEventRow>& rows) {

@@ -39,8 +39,9 @@ class MonitorCharts : public QWidget {
   void go_to_step(double step);
   void choose_head(int layer, int head);
   std::optional<QPoint> chosen_head() const { return chosen_head_; }
-  void set_log_y(bool log);  // of all panels of curves
-  bool log_y() const;        // all of them
+  // All panels of curves, over what each has of its own; false gives each its own back.
+  void set_log_y(bool all);
+  bool log_y() const { return all_log_y_; }
   // With all values of the store in place of those that stand for others. What cannot be read stays as it is.
   void whole_values(std::vector<CurveExtract> curves, std::function<void(std::vector<CurveExtract>)> done);
 
@@ -110,7 +111,7 @@ class MonitorCharts : public QWidget {
   std::optional<QPoint> chosen_head_;
   QString caption_;
   RunId heads_of_;
-  bool keep_loss_ = false;
+  bool keep_loss_ = false, all_log_y_ = false;
   std::int64_t baseline_ = -1;
   double expected_steps_ = 0;   // of the longest run on show
   Axis axis_;                   // of the selected run

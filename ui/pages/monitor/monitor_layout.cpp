@@ -264,14 +264,15 @@ void MonitorPage::build_layout_choice() {
 QJsonObject MonitorPage::state() const {
   const SharedView* view = charts_->view();
   QJsonObject log_y;
-  for (const ChartPanel* panel : charts_->panels()) log_y[panel->id()] = panel->chart()->log_y();
+  for (const ChartPanel* panel : charts_->panels()) log_y[panel->id()] = panel->own_log_y();
   return {{"version", state_version},
           {"layout", charts_->grid()->layout().to_json()},
           {"x", x_word(view->x_kind())},
           {"log_x", view->log_x()},
           {"raw", view->raw_shown()},
           {"robust", view->robust()},
-          {"log_y", log_y}};
+          {"log_y", log_y},
+          {"all_log_y", charts_->log_y()}};
 }
 
 void MonitorPage::restore(const QJsonObject& state) {
@@ -284,6 +285,7 @@ void MonitorPage::restore(const QJsonObject& state) {
   const QJsonObject log_y = state["log_y"].toObject();
   for (ChartPanel* panel : charts_->panels())
     if (log_y.contains(panel->id())) panel->set_log_y(log_y[panel->id()].toBool());
+  charts_->set_log_y(state["all_log_y"].toBool());
   const PanelLayout layout = PanelLayout::from_json(state["layout"].toArray(), charts_->grid()->ids());
   if (!layout.rows.empty()) charts_->grid()->set_layout(layout);
 }
@@ -305,8 +307,10 @@ void MonitorPage::build_content() {
   list_column->setSpacing(0);
   auto* head = new QHBoxLayout;
   head->setContentsMargins(11, 6, 11, 6);
+  head->setSpacing(12);
   list_count_ = new TextLabel(TextRole::secondary, Token::text3, false, list_box_);
   list_count_->set_shrinking();
+  list_count_->setObjectName(QStringLiteral("list-count"));
   auto* last = new TextLabel(TextRole::secondary, Token::text3, false, list_box_);
   last->set_full_text(tr("last loss"));
   head->addWidget(list_count_, 1);
@@ -354,12 +358,15 @@ void MonitorPage::build_content() {
   failure_texts->addWidget(failure_title_);
   failure_texts->addWidget(failure_text_);
   failure_resume_ = make_button(tr("Resume"), QStringLiteral("media-playback-start"), failure_);
+  failure_clone_ = make_button(tr("Clone and edit…"), {}, failure_);
   failure_close_ = make_button(tr("Dismiss"), {}, failure_);
   failure_row->addLayout(failure_texts, 1);
   failure_row->addWidget(failure_resume_, 0, Qt::AlignTop);
+  failure_row->addWidget(failure_clone_, 0, Qt::AlignTop);
   failure_row->addWidget(failure_close_, 0, Qt::AlignTop);
   failure_->hide();
   connect(failure_resume_, &QPushButton::clicked, this, &MonitorPage::resume_selected);
+  connect(failure_clone_, &QPushButton::clicked, this, [this] { emit clone_wanted(selected_); });
   connect(failure_close_, &QPushButton::clicked, this, [this] {
     dismissed_failure_ = failure_title_->full_text() + failure_text_->full_text();
     failure_->hide();

@@ -213,7 +213,7 @@ void MonitorPage::update_journey() {
 
 void MonitorPage::update_failure() {
   QString title, what;
-  bool resumable = false;
+  bool resumable = false, diverged = false;
   const RunInfo* run = runs_->find(selected_);
   if (run && (run->summary.state == RunState::failed || run->summary.state == RunState::killed ||
               run->summary.state == RunState::lost)) {
@@ -223,7 +223,9 @@ void MonitorPage::update_failure() {
                 ? tr("%1 was killed").arg(text(run->summary.name))
                 : tr("%1 is lost: its process has ended").arg(text(run->summary.name));
     what = cause_of(*run, runs_->now());
-    resumable = true;
+    // With the same settings it would come to the same end again.
+    diverged = has_diverged(*run);
+    resumable = !diverged;
   } else if (snapshot_) {
     // The last job that ended, when the list does not tell of its failure and nothing newer has been started since.
     const JobOutcome* last = snapshot_->ended.empty() ? nullptr : &snapshot_->ended.back();
@@ -247,6 +249,7 @@ void MonitorPage::update_failure() {
   failure_text_->set_full_text(what);
   failure_text_->setVisible(!what.isEmpty());
   failure_resume_->setVisible(resumable);
+  failure_clone_->setVisible(diverged);
   failure_resume_->setEnabled(inspector_->resume_button()->isEnabled());
 }
 
@@ -278,6 +281,8 @@ void MonitorPage::update_list_head() {
                              : listed == all ? tr("%1 shown of %2").arg(runs_->shown_runs().size()).arg(all)
                                              : tr("%1 of %2 listed").arg(listed).arg(all));
   list_count_->setToolTip(list_count_->full_text());
+  // Counts stand whole; what is wrong with a filter may be longer than the list is wide.
+  list_count_->setMinimumWidth(wrong ? 0 : list_count_->sizeHint().width());
 }
 
 void MonitorPage::update_empty() {

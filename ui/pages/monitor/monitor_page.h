@@ -84,6 +84,7 @@ class MonitorPage : public Page {
   void steering_changed();
   void pin_wanted(qint64 number);
   void baseline_wanted(qint64 number);
+  void clone_wanted(const stacklab::RunId& run);  // with other settings
 
  private:
   void build_header();
@@ -126,7 +127,7 @@ class MonitorPage : public Page {
   JourneyStrip* strip_ = nullptr;
   QFrame* failure_ = nullptr;
   TextLabel *failure_title_ = nullptr, *failure_text_ = nullptr;
-  QPushButton *failure_resume_ = nullptr, *failure_close_ = nullptr;
+  QPushButton *failure_resume_ = nullptr, *failure_clone_ = nullptr, *failure_close_ = nullptr;
   Notice* notice_ = nullptr;
   QStackedLayout* stack_ = nullptr;
   QWidget* content_ = nullptr;

@@ -98,10 +98,7 @@ void RunsPage::connect_actions() {
   on(actions_.from_file, [this] { open_file(); });
   on(actions_.clone, [this] {
     const auto rows = chosen();
-    if (rows.size() != 1) return;
-    const auto config = parse_config(rows[0]->summary.config_json, rows[0]->summary.name);
-    if (!config) return emit message(text(config.error().message()));
-    launch({*config, tr("clone of %1").arg(text(rows[0]->summary.name)), {}, {}});
+    if (rows.size() == 1) clone(rows[0]->summary);
   });
   on(actions_.fork, [this] { fork_chosen(); });
   on(actions_.pause, [this, each] {
@@ -182,6 +179,12 @@ void RunsPage::open_file() {
                          });
   });
   dialog->open();
+}
+
+void RunsPage::clone(const RunSummary& run) {
+  const auto config = parse_config(run.config_json, run.name);
+  if (!config) return emit message(text(config.error().message()));
+  launch({*config, tr("clone of %1").arg(text(run.name)), {}, {}});
 }
 
 void RunsPage::fork_chosen() {

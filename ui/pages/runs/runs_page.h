@@ -38,6 +38,8 @@ class RunsPage : public Page {
   bool is_covered() const { return cover_ != nullptr; }
   // A config to be looked at before it is started: of a file, a drop, a preset.
   LaunchDialog* launch(LaunchStart start);
+  // A run's config, to be changed and started as another run.
+  void clone(const RunSummary& run);
   // What works out the needs of a config, in this workspace; for a thread of its own.
   LaunchPlanner::Work plan_work() const;
 
