@@ -11,10 +11,17 @@
 
 #include "app/cli/progress.h"
 #include "app/cli/signals.h"
+#include "engine/data/corpus.h"
 
 namespace stacklab::cli {
 
 using ReportProgress = std::function<void(Progress progress)>;
+
+inline CorpusProgress shown_as(const char* phase, const ReportProgress& report) {
+  return [phase, &report](std::string_view detail, std::int64_t done, std::int64_t total) {
+    report({phase, std::string(detail), done, total});
+  };
+}
 
 // What work(report, stop) gives, which runs in a thread of its own.
 template <class Work>

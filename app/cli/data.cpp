@@ -26,12 +26,6 @@ Result<int> threads_of(const Common& common) {
   return static_cast<int>(common.threads.value_or(usable_threads()));
 }
 
-CorpusProgress shown_as(const char* phase, const ReportProgress& report) {
-  return [phase, &report](std::string_view detail, std::int64_t done, std::int64_t total) {
-    report({phase, std::string(detail), done, total});
-  };
-}
-
 void write_counts(JsonWriter& w, const ShardManifest& manifest) {
   const auto count = [&](ShardRole role, const char* documents, const char* tokens) {
     w.member(documents, manifest.documents(role));

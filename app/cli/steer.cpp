@@ -6,12 +6,14 @@
 #include <memory>
 #include <thread>
 
+#include "app/cli/beside.h"
 #include "app/cli/common.h"
 #include "app/cli/console.h"
 #include "app/cli/run_job.h"
 #include "app/cli/signals.h"
 #include "engine/base/text.h"
 #include "engine/config/config_io.h"
+#include "engine/service/data_builds.h"
 #include "engine/service/job_service.h"
 
 namespace stacklab::cli {
@@ -172,6 +174,13 @@ Status fork(Context& context, const ForkOptions& options) {
   if (!config) return tl::unexpected(config.error());
   if (Status s = apply_common(*config, context.common); !s) return s;
   if (!options.name.empty()) config->name = options.name;
+  // A run is named after what it is trained on: text is taken in before the fork has its id.
+  const Status taken_in = run_beside("data", context.console.quiet(), {"text", "", 0, 0},
+                                     [&](const ReportProgress& report, std::stop_token stop) -> Status {
+                                       return take_in_corpus(*config, workspace_of(context.common),
+                                                             shown_as("text", report), std::move(stop));
+                                     });
+  if (!taken_in) return taken_in;
   RunId id;
   {
     Result<std::unique_ptr<JobService>> service = JobService::open(workspace_of(context.common));

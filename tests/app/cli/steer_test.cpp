@@ -233,6 +233,24 @@ TEST(Steer, AForkGoesOnFromItsParentsStep) {
   EXPECT_EQ(run_of(workspace, "small-at8")["parent"], parent["run"]);
 }
 
+// Its id is that of what it is trained on, not of the path that was named.
+TEST(Steer, AForkOntoOnesOwnTextIsOne) {
+  const Workspace workspace;
+  ASSERT_EQ(workspace({"train", workspace.config()}).code, 0);
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "It is line " + std::to_string(i) + " of another text.\n\n";
+  put_file(workspace / "own/another.txt", text);
+  const Answer made =
+      workspace({"fork", "small", "--at", "8", "--set", "data.corpus=" + (workspace / "own/another.txt").string(),
+                 "--name", "elsewhere", "--start", "--json"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(run_of(workspace, "elsewhere")["fork_step"], 8);
+  const Json curve = workspace({"runs", "export", "elsewhere", "--json"}).json()["metrics"]["loss"];
+  ASSERT_EQ(curve.size(), 4u);
+  EXPECT_EQ(curve[0][0], 9);
+  EXPECT_EQ(workspace({"runs", "list", "--json"}).json()["runs"].size(), 2u);
+}
+
 TEST(Steer, AForkMayChangeWhatDoesNotShapeTheModel) {
   const Workspace workspace;
   ASSERT_EQ(workspace({"train", workspace.config()}).code, 0);
@@ -333,6 +351,11 @@ TEST(Steer, RunsAreTaggedComparedPrunedAndDeleted) {
   EXPECT_EQ(workspace({"runs", "delete", "small"}).code, 0);
   EXPECT_EQ(workspace({"runs", "list", "--json"}).json()["runs"].size(), 1u);
   EXPECT_EQ(workspace({"train", workspace.config(), "--resume"}).code, 3) << "it is in the trash";
+  fs::rename(workspace / "trash", workspace / "elsewhere");
+  const Answer gone = workspace({"runs", "restore", "small"});
+  EXPECT_EQ(gone.code, 1);
+  EXPECT_NE(gone.err.find("not in the trash"), std::string::npos) << gone.err;
+  fs::rename(workspace / "elsewhere", workspace / "trash");
   EXPECT_EQ(workspace({"runs", "restore", "small"}).code, 0);
   EXPECT_EQ(workspace({"runs", "delete", "small", "--purge"}).code, 3) << "only with --yes";
   EXPECT_EQ(workspace({"runs", "delete", "small", "--purge", "--yes"}).code, 0);
