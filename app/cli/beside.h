@@ -11,7 +11,7 @@
 
 #include "app/cli/progress.h"
 #include "app/cli/signals.h"
-#include "engine/data/corpus.h"
+#include "engine/service/data_builds.h"
 
 namespace stacklab::cli {
 

@@ -130,6 +130,16 @@ Status remove(Context& context, const Options& options) {
 }
 
 Status restore(Context& context, const Options& options) {
+  const Result<RunSummary> run = find_run(context, options.run);
+  if (!run) return tl::unexpected(run.error());
+  const std::filesystem::path workspace = workspace_of(context.common);
+  const std::filesystem::path trash = workspace / "trash" / run->folder;
+  std::error_code ec;
+  if (run->deleted > 0 && run->step > 0 && !std::filesystem::exists(trash, ec) &&
+      !std::filesystem::exists(workspace / "runs" / run->folder, ec))
+    return failed(
+        fmt::format("the folder of {} ({}) is not in the trash: {} is gone", run->name, run->id, trash.string()),
+        "put it back there, or remove the run with --purge");
   RunEdit change;
   change.deleted = false;
   return edit(context, options.run, change, "is back");

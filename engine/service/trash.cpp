@@ -42,16 +42,10 @@ std::int64_t bytes_below(const fs::path& folder) {
 }  // namespace
 
 Result<RunEdit> edit_with_folders(const fs::path& workspace, Store& store, const RunSummary& run, const RunEdit& edit) {
-  const fs::path place = workspace / "runs" / run.folder, trash = workspace / "trash" / run.folder;
-  std::error_code ec;
-  if (edit.deleted && !*edit.deleted && run.deleted > 0 && run.step > 0 && !fs::exists(place, ec) &&
-      !fs::exists(trash, ec))
-    return failed(
-        fmt::format("the folder of {} ({}) is not in the trash: {} is gone", run.name, run.id, trash.string()),
-        "put it back there, or remove the run with --purge");
   auto back = store.edit(run.id, edit);
   if (!back || !back->deleted) return back;
   if (Status ok = check_folder(run.folder); !ok) return tl::unexpected(ok.error());
+  const fs::path place = workspace / "runs" / run.folder, trash = workspace / "trash" / run.folder;
   // The row first: nobody begins to train a run whose folder is about to go.
   const Status moved = *edit.deleted ? move_folder(place, trash) : move_folder(trash, place);
   if (!moved) {
