@@ -40,6 +40,8 @@ Status apply(const Context& context, const Options& options, To& to) {
   return {};
 }
 
+const char* word_of(DType stored) { return stored == DType::bf16 ? "bf16" : "fp32"; }
+
 Status apply_precision(const Options& options, DType& stored) {
   if (options.precision == "bf16")
     stored = DType::bf16;
@@ -66,7 +68,7 @@ Status gemm(Context& context, const Options& options) {
   w.member("cpu", cpu_model());
   w.member("isa", bench->isa);
   w.member("threads", bench->threads);
-  w.member("precision", bench_options.stored == DType::bf16 ? "bf16" : "fp32");
+  w.member("precision", word_of(bench_options.stored));
   w.key("onednn"), bench->onednn.empty() ? w.null() : w.value(bench->onednn);
   w.key("rows");
   w.begin_array();
@@ -90,7 +92,7 @@ Status gemm(Context& context, const Options& options) {
   w.end_array();
   w.end_object();
   std::string title = fmt::format("{}, {}, {} threads; {}, the best of many rounds", cpu_model(), bench->isa,
-                                  bench->threads, bench_options.stored == DType::bf16 ? "bf16" : "fp32");
+                                  bench->threads, word_of(bench_options.stored));
   title += bench->onednn.empty() ? fmt::format("\n{}", bench->without_onednn)
                                  : fmt::format(", beside oneDNN {}", bench->onednn);
   context.console.print(title + "\n" + table(rows, {false, false, false, true, true, true}));

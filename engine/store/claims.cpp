@@ -143,6 +143,14 @@ ClaimedRow continue_run(SQLite::Database& db, const StoredRun& run, const ClaimR
   return row;
 }
 
+// One more for the run to find, if it is being trained.
+bool count_request(SQLite::Database& db, const RunId& run, const char* column) {
+  SQLite::Statement update(
+      db, fmt::format("UPDATE runs SET {0} = {0} + 1 WHERE id = ? AND state IN ('running', 'stopping')", column));
+  update.bind(1, run);
+  return update.exec() > 0;
+}
+
 }  // namespace
 
 Result<ClaimedRow> claim_run(SQLite::Database& db, const ClaimRequest& request, const Owner& owner, double now,
@@ -246,19 +254,9 @@ bool set_stop_requested(SQLite::Database& db, const RunId& run, StopKind kind) {
 }
 
 bool set_checkpoint_requested(SQLite::Database& db, const RunId& run) {
-  SQLite::Statement update(db,
-                           "UPDATE runs SET checkpoint_requested = checkpoint_requested + 1 "
-                           "WHERE id = ? AND state IN ('running', 'stopping')");
-  update.bind(1, run);
-  return update.exec() > 0;
+  return count_request(db, run, "checkpoint_requested");
 }
 
-bool set_trace_requested(SQLite::Database& db, const RunId& run) {
-  SQLite::Statement update(db,
-                           "UPDATE runs SET trace_requested = trace_requested + 1 "
-                           "WHERE id = ? AND state IN ('running', 'stopping')");
-  update.bind(1, run);
-  return update.exec() > 0;
-}
+bool set_trace_requested(SQLite::Database& db, const RunId& run) { return count_request(db, run, "trace_requested"); }
 
 }  // namespace stacklab::store

@@ -8,8 +8,6 @@
 
 #include "engine/base/clock.h"
 
-#include "engine/base/clock.h"
-
 namespace stacklab::store {
 namespace {
 

@@ -14,6 +14,17 @@ namespace {
 
 constexpr std::int64_t words_bytes = 64 << 10;
 
+// Of the store itself; the attachment is held still by the lock of the queue.
+Record store_alert(Attachment& a, std::string text, RunEvent::Severity severity) {
+  return {a.key,
+          EventRecord{
+              a.next_sequence++, a.last_step, unix_seconds(), RunEvent::Kind::store, std::move(text), severity, {}}};
+}
+
+std::string lost_text(std::int64_t rows, std::int64_t first, std::int64_t last, const std::string& problem) {
+  return fmt::format("{} rows of steps {} to {} are lost: {}", rows, first, last, problem);
+}
+
 }  // namespace
 
 // Says once, among the rows that go there, that they do.
@@ -21,15 +32,9 @@ void Writer::note_spill(const Attachments& attached) {
   std::lock_guard lock(mutex_);
   std::vector<Record> alerts;
   for (const auto& a : attached)
-    alerts.push_back({a->key, EventRecord{a->next_sequence++,
-                                          a->last_step,
-                                          unix_seconds(),
-                                          RunEvent::Kind::store,
-                                          fmt::format("The store cannot be written: {}. Training goes on; rows wait in "
-                                                      "a file beside it",
-                                                      problem_),
-                                          RunEvent::Severity::warning,
-                                          {}}});
+    alerts.push_back(store_alert(
+        *a, fmt::format("The store cannot be written: {}. Training goes on; rows wait in a file beside it", problem_),
+        RunEvent::Severity::warning));
   held_rows_ += std::ssize(alerts);
   // Before what may be the end of the run.
   pending_.insert(pending_.begin(), std::make_move_iterator(alerts.begin()), std::make_move_iterator(alerts.end()));
@@ -44,13 +49,7 @@ void Writer::note_no_room(const Attachments& attached, const Error& error) {
   log_error("{}", text);
   std::lock_guard lock(mutex_);
   for (const auto& a : attached) {
-    pending_.push_back({a->key, EventRecord{a->next_sequence++,
-                                            a->last_step,
-                                            unix_seconds(),
-                                            RunEvent::Kind::store,
-                                            text,
-                                            RunEvent::Severity::critical,
-                                            {}}});
+    pending_.push_back(store_alert(*a, text, RunEvent::Severity::critical));
     ++held_rows_;
   }
 }
@@ -99,8 +98,7 @@ void Writer::tell_what_is_lost() {
   if (words_kept_ < pending_.size()) log_error("what happened, and how it ended, is lost with them");
   std::vector<Record> words;
   for (const auto& [key, l] : lost) {
-    const std::string text =
-        fmt::format("{} rows of steps {} to {} are lost: {}", l.rows, l.first, l.last, health_.problem);
+    const std::string text = lost_text(l.rows, l.first, l.last, health_.problem);
     log_error("{}", text);
     words.push_back({key, EventRecord{last_sequence, l.last, unix_seconds(), RunEvent::Kind::store, text,
                                       RunEvent::Severity::critical, static_cast<double>(l.rows)}});
@@ -146,8 +144,7 @@ Writer::LostRows Writer::report_lost(const Attachments& attached) {
                a->last_lost_step,
                unix_seconds(),
                RunEvent::Kind::store,
-               fmt::format("{} rows of steps {} to {} are lost: {}", a->lost_rows, a->first_lost_step,
-                           a->last_lost_step, health_.problem),
+               lost_text(a->lost_rows, a->first_lost_step, a->last_lost_step, health_.problem),
                RunEvent::Severity::critical,
                static_cast<double>(a->lost_rows)};
     }

@@ -116,6 +116,19 @@ struct LogitsSpace {
   std::int64_t bytes;
 };
 
+// dw of out = a w^T, where it is wanted.
+void weight_gradient(const GradView& dw, const float* dout, const Stored& a, std::int64_t rows, const TensorView& w,
+                     float* workspace, const KernelContext& context) {
+  if (!dw.present()) return;
+  const std::int64_t d = w.rows(), k = w.cols();
+  Gemm g{.m = d, .n = k, .k = rows, .a = Operand::plain(dout, d, true), .b = Operand::plain(a, k)};
+  g.c = target(dw), g.ldc = k;
+  if (dw.accumulate) g.base = g.c, g.ld_base = k;
+  g.bf16 = narrow(w);
+  g.workspace = workspace;
+  gemm(g, context);
+}
+
 }  // namespace
 
 Needs needs(const op::NormMatmul& o) {
@@ -171,13 +184,7 @@ void run(const op::ProjectAddBackward& o, const KernelContext& context) {
   da.workspace = space.gemm;
   const Result result(da, o.da, space.sums, d);
   gemm(da, context);
-  if (!o.dw.present()) return;
-  Gemm dw{.m = d, .n = k, .k = rows, .a = Operand::plain(dout, d, true), .b = Operand::plain(Stored(o.a), k)};
-  dw.c = target(o.dw), dw.ldc = k;
-  if (o.dw.accumulate) dw.base = dw.c, dw.ld_base = k;
-  dw.bf16 = narrow(o.w);
-  dw.workspace = space.gemm;
-  gemm(dw, context);
+  weight_gradient(o.dw, dout, Stored(o.a), rows, o.w, space.gemm, context);
 }
 
 Needs needs(const op::NormSwiglu& o) {
@@ -214,14 +221,7 @@ void run(const op::SwigluProjectBackward& o, const KernelContext& context) {
   const auto pass_on = [&](const Block& block) { swiglu_backward(block, f, saved.pairs, space.u); };
   du.finished = BlockHook(pass_on);
   gemm(du, context);
-  if (!o.dw.present()) return;
-  const Stored u = o.u.present() ? Stored(o.u) : stored(space.u);
-  Gemm dw{.m = d, .n = f, .k = rows, .a = Operand::plain(dout, d, true), .b = Operand::plain(u, f)};
-  dw.c = target(o.dw), dw.ldc = f;
-  if (o.dw.accumulate) dw.base = dw.c, dw.ld_base = f;
-  dw.bf16 = narrow(o.w);
-  dw.workspace = space.gemm;
-  gemm(dw, context);
+  weight_gradient(o.dw, dout, o.u.present() ? Stored(o.u) : stored(space.u), rows, o.w, space.gemm, context);
 }
 
 Needs needs(const op::NormSwigluBackward& o) {

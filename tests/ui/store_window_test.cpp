@@ -105,17 +105,21 @@ QImage loss_picture(const MainWindow& window) {
   return window.monitor()->charts()->panel(QStringLiteral("loss"))->chart()->viewport()->grab().toImage();
 }
 
+std::function<Result<OpenedWorkspace>()> opens_for_reading(std::filesystem::path path) {
+  return [path = std::move(path)]() -> Result<OpenedWorkspace> {
+    auto reader = JobService::open_reader(path);
+    if (!reader) return tl::unexpected(reader.error());
+    return OpenedWorkspace{nullptr, std::move(*reader)};
+  };
+}
+
 TEST(StoreWindow, DrawsWhatTheStoreHolds) {
   look().set_mode(ThemeMode::light);
   TemporaryFolder folder;
   fill_workspace(folder / "w", 3000, 1234);
   WindowOptions options;
   options.workspace_path = QStringLiteral("w");
-  options.link.open = [path = folder / "w"]() -> Result<OpenedWorkspace> {
-    auto reader = JobService::open_reader(path);
-    if (!reader) return tl::unexpected(reader.error());
-    return OpenedWorkspace{nullptr, std::move(*reader)};
-  };
+  options.link.open = opens_for_reading(folder / "w");
   auto window = shown(options);
   ASSERT_TRUE(wait_until([&] { return window->settled(); }));
   CurveChart* chart = window->monitor()->charts()->panel(QStringLiteral("loss"))->chart();
@@ -142,11 +146,7 @@ TEST(StoreWindow, ALongRunIsHeldSummedUpAndASpikeIsSeenAtEveryZoom) {
   WindowOptions options;
   options.workspace_path = QStringLiteral("w");
   options.link.most_points = most;
-  options.link.open = [path = folder / "w"]() -> Result<OpenedWorkspace> {
-    auto reader = JobService::open_reader(path);
-    if (!reader) return tl::unexpected(reader.error());
-    return OpenedWorkspace{nullptr, std::move(*reader)};
-  };
+  options.link.open = opens_for_reading(folder / "w");
   auto window = shown(options);
   ASSERT_TRUE(wait_until([&] { return window->settled(); }));
   MonitorCharts* charts = window->monitor()->charts();
